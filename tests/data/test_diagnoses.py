@@ -229,8 +229,6 @@ def test_the_default_of_r(tmp_path, sep, quote):
     [
         "# made by hand, on a Monday\n" + TABLE,
         "# one\n#\n# two, three\n\n" + TABLE,
-        "#a,b\n1,2\n3,5\n4,4\n",
-        "# made\n# a,b\n1,2\n3,5\n4,4\n",
         "# made\r\na,b\r\n1,2\r\n# in between\r\n3,5\r\n4,4\r\n",
         "# made\na,b\n1,2\n#3,4\n3,5\n4,4\n# the end\n",
     ],

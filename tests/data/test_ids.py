@@ -139,13 +139,13 @@ def test_identifiers_with_gaps_are_no_features(tmp_path_factory, suffix, ids, ki
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_the_identifier_with_fewer_gaps_names_the_rows(tmp_path, suffix):
+def test_the_first_identifier_names_the_rows(tmp_path, suffix):
     path = tmp_path / f"x{suffix}"
     table = pd.DataFrame({"id": [1, None, 3], "sample": ["x", "y", "z"], "a": [0.5, 2.5, 1.5]})
     table.to_csv(path, index=False) if suffix == ".csv" else table.to_parquet(path)
     found = read_table(path)
-    assert (found.id, found.reasons) == ("sample", {"id": "identifier"})
-    assert read_table(path, id="id").row_names.tolist() == [1, "#1", 3]
+    assert (found.id, found.reasons) == ("id", {"sample": "identifier"})
+    assert found.row_names.tolist() == [1, "#1", 3]
 
 
 def test_parts_of_a_table_with_gaps_in_some(tmp_path):

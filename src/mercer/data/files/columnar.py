@@ -19,13 +19,12 @@ from mercer.data.files.table import (
     Table,
     assign_roles,
     check_file_memory,
-    count_ids,
+    choose_features,
+    identifies_rows,
     is_numeric,
     make_table,
     memory_share,
-    no_features,
     polars,
-    rank_ids,
 )
 from mercer.data.in_memory import ArraySource
 from mercer.data.source import Source
@@ -129,15 +128,12 @@ def read_columnar(paths: Sequence[Path], root: Path, request: Request, tick: Tic
         extra = dict.fromkeys([*candidates, *roles.extra, *roles.weights])
         frame = _collect(parts, [names[i] for i in extra])
         columns = {i: frame[names[i]] for i in extra}
-        ids = rank_ids({i: count_ids(columns[i]) for i in candidates})
-        features = [i for i in roles.features if numeric[i] and i not in ids]
-        if not features:
-            raise no_features(request, names, ids)
+        ids = [i for i in candidates if identifies_rows(columns[i])]
+        features = choose_features(request, roles, np.flatnonzero(numeric).tolist(), ids)
         single = all(types[names[i]] == pl.Float32 for i in features)
         dtype = np.dtype(np.float32 if single else np.float64)
         source, missing = _rows(parts, [names[i] for i in features], dtype, request, tick)
-    unnamed = "an index" if request.columns is None else ""
-    reasons = dict.fromkeys({*roles.candidates} - {*roles.features}, unnamed)
+    reasons = {}
     for i in roles.features:
         other = "dates" if types[names[i]].is_temporal() else str(types[names[i]])
         reasons[i] = "text" if text[i] else other

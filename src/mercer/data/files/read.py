@@ -136,8 +136,7 @@ def read_table(
         Column of the row names; a feature only if `columns` names it. By default the index that
         pandas or R wrote, the index of obs of an ``.h5ad`` file, or the first column that has the
         name of an identifier (id, sample_id, barcode, ...) and a different integer or text
-        in every row where it has an entry; one with fewer gaps is preferred. Such a column is a
-        feature only if `columns` names it.
+        in every row where it has an entry. Such a column is a feature only if `columns` names it.
     drop : sequence of str
         Columns to exclude: names, or patterns.
     na : sequence of str

@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from mercer import extras, progress
 from mercer.config import format_bytes, get_config
+from mercer.data.derived import count_missing
 from mercer.data.errors import BudgetError, FileError, MissingValues, format_names
-from mercer.data.files.remarks import ID_NAME, Missing, Profile, dominant_feature, feature_remarks
-from mercer.data.in_memory import SparseSource
+from mercer.data.files.remarks import ID_NAME, Profile, dominant_feature, feature_remarks
+from mercer.data.in_memory import ArraySource, SparseSource
 from mercer.data.source import Source
 from mercer.messages import as_python, format_parameter
 
@@ -151,21 +152,28 @@ def assign_roles(
     )
 
 
-def no_features(
-    request: Request, names: Sequence[str], ids: Sequence[int], delimiter: str = ""
-) -> FileError:
-    """Return the error that no column can be a feature; `ids` identify rows."""
+def choose_features(
+    request: Request,
+    roles: Roles,
+    numeric: Sequence[int],
+    ids: Sequence[int],
+    delimiter: str = "",
+) -> list[int]:
+    """Return the features: numeric columns that do not identify rows; raise if there are none."""
+    features = [i for i in roles.features if i in numeric and i not in ids]
+    if features:
+        return features
     text = f"{request.path} has no numeric column"
     text += f", read with {delimiter!r} between fields" if delimiter else ""
-    text += f". Its columns are {format_names(names)}."
+    text += f". Its columns are {format_names(roles.names)}."
     if ids:
-        option = request.option("columns", [names[ids[0]]])
-        which = format_names(names[i] for i in ids)
+        option = request.option("columns", [roles.names[ids[0]]])
+        which = format_names(roles.names[i] for i in ids)
         text += f" Identifiers are not features: {which}. To use one, pass {option}."
-    if delimiter == "\t" and len(names) == 1:
+    if delimiter == "\t" and len(roles.names) == 1:
         option = request.option("format", "csv")
         text += f" If the delimiter is different, read it with {option}."
-    return FileError(text)
+    raise FileError(text)
 
 
 def find_column(name: str, place: Mapping[str, int], path: str, named: bool = True) -> int:
@@ -189,7 +197,7 @@ def _match(
 
     Without names, "3-7" is a range of columns.
     """
-    columns, exact, unknown = list[int](), list[int](), list[str]()
+    columns, exact = list[int](), list[int]()
     for name in wanted:
         ends = None if named else re.fullmatch(r"(\d{1,9})-(\d{1,9})", name)
         if ends and int(ends[2]) - int(ends[1]) < _MOST_COLUMNS:
@@ -197,23 +205,15 @@ def _match(
             numbers = [find_column(number, place, path, named) for number in each]
             exact += numbers
             columns += numbers
-        elif name in place:
-            exact.append(place[name])
-            columns.append(place[name])
-        elif set("*?[").isdisjoint(name):
-            unknown.append(name)
+        elif name in place or set("*?[").isdisjoint(name):
+            exact.append(find_column(name, place, path, named))
+            columns.append(exact[-1])
         else:
             matches = [i for other, i in place.items() if fnmatchcase(other, name)]
             if not matches:
                 there = format_names(place)
                 raise FileError(f"{path}: no column matches {name!r}. Columns: {there}.")
             columns += matches
-    if named and len(unknown) > 1:
-        raise FileError(
-            f"{path} has no columns {format_names(unknown)}. Columns: {format_names(place)}."
-        )
-    for name in unknown:
-        find_column(name, place, path, named)
     return list(dict.fromkeys(columns)), list(dict.fromkeys(exact))
 
 
@@ -290,33 +290,25 @@ def is_numeric(dtype: Any) -> bool:
     return bool(dtype.is_numeric() or dtype == polars().Boolean)
 
 
-def count_ids(series: Any, na: Sequence[str] = (), *, integers: bool = False) -> int | None:
-    """Return how many rows a column names; None if its entries are not all different.
+def identifies_rows(known: Any, *, integers: bool = False) -> bool:
+    """Return whether the entries of a column are different texts or integers.
 
-    Entries are texts or integers; with `integers`, texts must be integers.
+    With `integers`, texts must be integers.
     """
     pl = polars()
-    if series.dtype in (pl.Categorical, pl.Enum):
-        series = series.cast(pl.String)
-    text = series.dtype == pl.String
-    if text:
-        known = Text(series, tuple(na)).known().drop_nulls()
-        known = known.str.strip_chars() if integers else known
-    else:
-        known = series.drop_nulls()
-        known = known.drop_nans() if known.dtype.is_float() else known
+    known = known.drop_nulls()
+    if known.dtype in (pl.Categorical, pl.Enum):
+        known = known.cast(pl.String)
+    text = known.dtype == pl.String
+    known = known.str.strip_chars() if text and integers else known
+    known = known.drop_nans() if known.dtype.is_float() else known
     if integers or not (text or known.dtype.is_integer()):
         numbers = known.cast(pl.Float64, strict=False)
         if not (numbers.is_finite() & (numbers == numbers.floor())).fill_null(False).all():
-            return None
+            return False
         if text:  # pandas adds a point to integers if one of their column is missing
             known = known.str.replace(r"\.0*$", "")
-    return len(known) if known.n_unique() == len(known) else None
-
-
-def rank_ids(counts: Mapping[int, int | None]) -> list[int]:
-    """Return the columns that name rows, given how many each names: first the most."""
-    return sorted(filter(counts.get, counts), key=lambda i: -(counts[i] or 0))
+    return len(known) > 0 and known.n_unique() == len(known)
 
 
 def missing_entries(column: Any) -> npt.NDArray[np.bool_]:
@@ -438,7 +430,7 @@ def make_table(
     left out.
     """
     names, columns, features = roles.names, columns or {}, features or roles.features
-    used = list(map(names.__getitem__, features))
+    used = [names[i] for i in features]
     if weights is not None:
         unknown = int(np.isnan(weights).sum())
         if unknown:
@@ -447,40 +439,37 @@ def make_table(
             )
         source = source.weighted(np.asarray(weights, np.float64))
     remarks, dominant = list[str](), ""
-    if request.remarks:
+    if request.remarks and not source.sparse:
         profile = source.fold(Profile(*source.shape))
         flagged = [names[i] for i in flags]
         remarks = feature_remarks(profile, used, flagged, request.columns or (), named)
-        missing, dominant = profile.count, dominant_feature(profile, used)
+        missing, dominant = profile.missing, dominant_feature(profile, used)
     elif missing is None and source.waits and request.direct:
         missing = np.zeros(len(used), np.int64)  # the fit finds them, in its first pass
     elif missing is None:
-        missing = source.fold(Missing(len(used))).count
-    at = np.flatnonzero(missing).tolist()
-    counts = dict(zip(map(used.__getitem__, at), missing[at].tolist(), strict=True))
+        missing = count_missing(source)
+    counts = {name: int(n) for name, n in zip(used, missing, strict=True) if n}
     if counts and request.refuse:
         raise MissingValues(request.path, counts)
     own = roles.id if roles.id is not None else next(iter(ids), None)
     extra = dict.fromkeys([*([] if own is None else [own]), *roles.extra])
     dropped = sorted({*range(len(names))} - {*features, *extra, *roles.weights})
-    why = {**(reasons or {}), **dict.fromkeys({*ids} & {*roles.features}, "identifier")}
+    why = (
+        {}
+        if request.columns
+        else dict.fromkeys({*roles.candidates} - {*roles.features}, "an index")
+    )
+    why |= {**(reasons or {}), **dict.fromkeys({*ids} & {*roles.features}, "identifier")}
     source.names = used if named else None
     source.id = None if own is None else names[own]
-    source.extra_columns = {}
-    values, left_out = dict[str, Values](), dict[str, str]()
-    for i in extra:
-        source.extra_columns[names[i]] = columns[i]
-        values[names[i]] = column_values(columns[i])
-    for i in dropped:
-        if why.get(i):
-            left_out[names[i]] = why[i]
+    source.extra_columns = {names[i]: columns[i] for i in extra}
     return Table(
         source,
-        values,
-        tuple(map(names.__getitem__, dropped)),
+        {name: column_values(column) for name, column in source.extra_columns.items()},
+        tuple(names[i] for i in dropped),
         counts,
         source.id,
-        left_out,
+        {names[i]: why[i] for i in dropped if i in why},
         tuple(remarks),
         dominant,
     )
@@ -521,6 +510,8 @@ def select_columns(source: Source, columns: Sequence[int]) -> Source:
         return source
     if isinstance(source, SparseSource):
         return SparseSource(source.csr[:, at])
+    if isinstance(source, ArraySource):
+        return ArraySource(source.array[:, at])
     return source.map(lambda block: block.rows[:, at], len(at))
 
 

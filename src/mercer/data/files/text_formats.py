@@ -55,7 +55,7 @@ class JSONLines(TextFile):
             frame = self._parse(piece := self._piece(), schema=schema)
             line, end = partial(operator.add, self.line), self.raw.tell()
             if len(frame):
-                yield TextBlock(frame, len(schema), line, end, self.request.na)
+                yield TextBlock(frame, line, end, self.request.na)
             self.take(len(piece))
             self.read(self.size)
 
@@ -88,7 +88,7 @@ class Spreadsheet(TextFile):
     def blocks(self) -> Iterator[TextBlock]:
         if len(self.rows):
             line = partial(operator.add, 2 if self.named else 1)
-            yield TextBlock(self.rows, self.rows.width, line, self.size, self.request.na)
+            yield TextBlock(self.rows, line, self.size, self.request.na)
 
 
 def read_strings(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:
