@@ -87,9 +87,7 @@ def test_an_id_with_a_gap(mercer, tmp_path, form, options):
     assert len(notes) == 1
     assert "column 'id' is used as row names" in notes[0]
     assert "pass --columns 'id,*'" in notes[0]
-    assert notes[0].endswith(
-        "1 row has no 'id' and is named by its row number, counted from 0: '#7'."
-    )
+    assert notes[0].endswith("1 row has no 'id'; row numbers, counted from 0, name them: '#7'.")
     expected = [*range(1000, 1007), "#7", *range(1008, 1000 + N)]
     assert read_table("s.csv").row_names.tolist() == expected  # the gap is one of the scores too
     mercer("report", "m.mercer", "x.csv", "-o", "r.html")
@@ -190,10 +188,6 @@ def test_arrays_go_by_numbers(mercer, tmp_path):
     mercer("transform", "m.mercer", "x.npy", "-o", "t.csv")
     for name in ("s.csv", "t.csv"):
         assert read_table(name, id="0").extra["0"].tolist() == X[:, 0].tolist()
-    np.save("y.npy", X - [2**60 - 10**12, 0, 0, 0])
-    done = mercer("fit", "y.npy", "-o", "m.mercer", "--force")
-    assert "(integers of ten digits or more): '0'" in done.err
-    assert "--drop '0'" in done.err
 
 
 def test_every_command_takes_them(mercer, survey):
@@ -226,9 +220,8 @@ def test_an_id_that_is_a_feature_by_request_is_kept_exactly(mercer, survey, ids)
     [
         (
             ["fit", "https://example.org/x.csv", "-o", "m.mercer"],
-            "is a URL. Download it first, for example: curl",
+            "is a URL. Download it first",
         ),
-        (["fit", "s3://b/x.csv", "-o", "m.mercer"], "first, for example: aws s3 cp"),
         (["fit", "folder", "-o", "m.mercer"], "--format parquet"),
         (["fit", "survey.csv", "--columns", "width", "-o", "m.mercer"], "--na 'n.d.'"),
         (["fit", "gaps.csv", "-o", "m.mercer"], "Use --impute mean, or drop those rows"),
@@ -333,17 +326,6 @@ def test_an_identifier_beside_the_one_asked_for_is_left_out(mercer, tmp_path):
     more = ("--id", "batch", "--columns", "sample,*", "-o", "m.mercer", "--force")
     mercer("fit", "x.csv", *more)
     assert list(load("m.mercer").feature_names_in_) == ["sample", "a", "b"]
-
-
-def test_a_remedy_names_all_columns_and_works(mercer, tmp_path):
-    rng = np.random.default_rng(0)
-    lines = [f"{1e11 + i:.0f},{-1e11 - i * i:.0f},{x}" for i, x in enumerate(rng.normal(size=20))]
-    (tmp_path / "x.csv").write_text("\n".join(['"a, b",neg,x', *lines]))
-    done = mercer("fit", "x.csv", "-o", "m.mercer")
-    assert "(integers of ten digits or more): 'a, b', 'neg'" in done.err
-    assert """--drop '"a, b",neg' excludes them.""" in done.err
-    mercer("fit", "x.csv", "--drop", '"a, b",neg', "-o", "m.mercer", "--force")
-    assert list(load("m.mercer").feature_names_in_) == ["x"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from mercer.messages import counted
 
@@ -25,14 +24,7 @@ class BudgetError(MemoryError):
 
 
 class MissingValues(ValueError):  # noqa: N818
-    """Rows have missing entries.
-
-    Attributes
-    ----------
-    missing : dict
-        Number of missing entries by column.
-    estimator : tuple of str or None
-        Module, name and arguments of `fit` of the estimator that was fitted to the rows.
+    """Rows have missing entries: `missing` has their number by column.
 
     Examples
     --------
@@ -44,12 +36,14 @@ class MissingValues(ValueError):  # noqa: N818
     def __init__(self, path: object, missing: Mapping[str, int]) -> None:
         super().__init__(path, missing)
         self.path, self.missing = path, dict(missing)
-        self.estimator: tuple[str, str, str] | None = None
 
     def __str__(self) -> str:
         return (
             f"{self.summary} Impute missing values, for example with column means: "
-            f"{self.remedy}. Or drop those rows or columns."
+            f"from sklearn.impute import SimpleImputer; "
+            f"from mercer.data.files import read_table; "
+            f"X = read_table({str(self.path)!r}, missing='keep').source.collect(); "
+            f"X = SimpleImputer().fit_transform(X). Or drop those rows or columns."
         )
 
     @property
@@ -58,27 +52,9 @@ class MissingValues(ValueError):  # noqa: N818
         most = sorted(self.missing.items(), key=lambda item: -item[1])
         shown = ", ".join(f"{count} of {name!r}" for name, count in most[:_SHOWN])
         total, rest = sum(self.missing.values()), len(most) - _SHOWN
-        values = "values are" if total > 1 else "value is"
         others = f" and of {counted(rest, 'more column')}" if rest > 0 else ""
-        return f"{self.path}: {total} {values} missing: {shown}{others}."
-
-    @property
-    def remedy(self) -> str:
-        """Lines of Python that impute the values, separated by semicolons."""
-        lines = [
-            "from sklearn.impute import SimpleImputer",
-            "from mercer.data.files import read_table",
-            f"X = read_table({str(self.path)!r}, missing='keep').source.collect()",
-        ]
-        if self.estimator is None:
-            return "; ".join([*lines, "X = SimpleImputer().fit_transform(X)"])
-        module, name, arguments = self.estimator
-        lines[1:1] = ["from sklearn.pipeline import make_pipeline", f"from {module} import {name}"]
-        model = f"model = make_pipeline(SimpleImputer(), {name}()).fit({arguments})"
-        return "; ".join([*lines, model])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path, self.missing), {"estimator": self.estimator}
+        values = counted(total, "value is", "values are")
+        return f"{self.path}: {values} missing: {shown}{others}."
 
 
 class FileGuard:

@@ -115,14 +115,15 @@ class SparseSource(Source):
 def require_inside(data: Any, indices: Any, indptr: Any, sizes: Sequence[int]) -> None:
     """Raise if indices are outside the shape, where compiled loops would access memory.
 
-    `sizes` are the number of compressed rows (or columns) and their length.
+    `sizes` are the number of compressed rows (or columns) and their length, which is left out if
+    the indices are checked when they are read.
     SciPy's own `check_format` lets a last pointer below zero through.
     """
     flat = indices.ndim == indptr.ndim == 1 and {indices.dtype.kind, indptr.dtype.kind} <= {*"iu"}
-    if not flat or len(data) != len(indices) or len(indptr) != sizes[0] + 1:
+    if not flat or data.shape != indices.shape or len(indptr) != sizes[0] + 1:
         raise ValueError("The arrays of a sparse matrix do not match its shape.")
     ordered = indptr[0] == 0 and indptr[-1] <= len(data) and not (indptr[1:] < indptr[:-1]).any()
-    if not ordered or (indices < 0).any() or (indices >= sizes[1]).any():
+    if not ordered or any((indices < 0).any() or (indices >= size).any() for size in sizes[1:]):
         raise ValueError("A sparse matrix has indices outside its shape.")
 
 

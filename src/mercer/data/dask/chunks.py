@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import time
 import uuid
 import zlib
 from collections.abc import Iterator
@@ -28,8 +27,6 @@ ROUND_CHUNKS = 256
 """Chunks that are folded in one computation, at most; a power of two."""
 # Chunks that are gathered at a time, at most.
 _GATHERED = 64
-# Share of the interval between two saves that a round takes.
-_SHARE = 0.25
 
 
 class Chunks:
@@ -69,8 +66,8 @@ class Chunks:
     def fold(self, view: Source, state: F) -> F:
         """Fold every chunk, and merge neighbors two by two: the same bits every time.
 
-        A round is one computation, of at most `ROUND_CHUNKS` chunks. A recorded pass is saved
-        between rounds, which are shorter then.
+        A round is one computation, of `ROUND_CHUNKS` chunks, or fewer in a recorded pass, which is
+        saved between rounds.
         """
         chunk_task, chunks = self.task(view, state.spawn(), state.nbytes), self.nonempty
         shared = constant(chunk_task)
@@ -81,7 +78,7 @@ class Chunks:
             if record and record.finished:
                 return state
             saves = record is not None and state.resumable
-            tree = MergeTree(state, chunk_task, get_config().checkpoint_seconds if saves else None)
+            tree = MergeTree(state, chunk_task, saves=saves)
             if record:
                 record.begin([tree])
             tick(sum(chunk.length for chunk in chunks[: tree.done]))
@@ -92,9 +89,8 @@ class Chunks:
                 steps = {part.key: x.length for part, x in zip(parts, some, strict=True)}
                 merged = tree_reduce(parts, lambda two: task(remote.merge_states)(*two, shared), 2)
                 with record.step(0) if record else nullcontext():
-                    start = time.monotonic()
                     (arrays,) = compute([merged], tick, steps)
-                    tree.add(arrays, len(some), time.monotonic() - start, last=last)
+                    tree.add(arrays, len(some), last=last)
         return state
 
     def fold_pairs(self, view: Source, make: PairTask, state: P) -> P:
@@ -166,36 +162,30 @@ class MergeTree:
     """The binary tree in which the states of `ROUND_CHUNKS` chunks are merged, one after another.
 
     A round computes a branch, so rounds of any lengths give the same bits. The tree is saved in
-    place of the state, to which only whole trees are added. `interval` is the time between saves;
-    None if the pass is not saved. Then a round is a whole tree.
+    place of the state, to which only whole trees are added.
     """
 
-    def __init__(self, state: Fold, task: ChunkTask, interval: float | None) -> None:
-        self.state, self.task, self.interval = state, task, interval
+    def __init__(self, state: Fold, task: ChunkTask, *, saves: bool) -> None:
+        self.state, self.task = state, task
         self.done = 0
         """Number of chunks folded."""
         self.branches: list[tuple[int, Arrays]] = []
         """Number of chunks and state of each branch that is not merged yet."""
-        self.least = self.wanted = ROUND_CHUNKS
-        if interval:
-            # All workers are busy, and a quarter of the memory holds the branches.
+        self.most = ROUND_CHUNKS
+        if saves:  # all workers are busy, and a quarter of the memory holds the branches
             waiting = max(1, get_config().budget // 4 // max(1, state.nbytes))
             least = max(current_workers().tasks, ROUND_CHUNKS >> waiting)
-            self.least = min(ROUND_CHUNKS, 1 << (least - 1).bit_length())
-            self.wanted = min(2 * self.least, ROUND_CHUNKS)
+            self.most = min(ROUND_CHUNKS, 2 << (least - 1).bit_length())
 
     @property
     def round_chunks(self) -> int:
         """Number of chunks of the next round: at most to the end of the branch it begins."""
         at = self.done % ROUND_CHUNKS
-        return min(self.wanted, at & -at) if at else self.wanted
+        return min(self.most, at & -at) if at else self.most
 
-    def add(self, arrays: Arrays, size: int, seconds: float, *, last: bool) -> None:
+    def add(self, arrays: Arrays, size: int, *, last: bool) -> None:
         """Add a round of `size` chunks; after the last one the state is complete."""
         self.done += size
-        if self.interval:  # the next round takes a share of the interval
-            wanted = min(ROUND_CHUNKS, size * _SHARE * self.interval / max(seconds, 1e-9))
-            self.wanted = max(self.least, 1 << (max(1, int(wanted)).bit_length() - 1))
         while self.branches and (self.branches[-1][0] == size or last):
             branch_size, branch = self.branches.pop()
             size, arrays = branch_size + size, remote.merge_states(branch, arrays, self.task)

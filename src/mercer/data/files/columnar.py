@@ -94,11 +94,8 @@ class Grouped(Banded):
 
     @contextmanager
     def open(self) -> Iterator[Decode]:
-        assert self.edges is not None
-        edges = self.edges
-
         def decode(start: int, stop: int) -> Rows:
-            part, first = self.places[int(np.searchsorted(edges, start))]
+            part, first = self.places[int(np.searchsorted(self.edges, start))]
             frame = part.scan(mapped=False).slice(first, stop - start).select(self.columns)
             return _floats(frame.collect(), self.dtype)
 
@@ -133,10 +130,7 @@ def read_columnar(paths: Sequence[Path], root: Path, request: Request, tick: Tic
         single = all(types[names[i]] == pl.Float32 for i in features)
         dtype = np.dtype(np.float32 if single else np.float64)
         source, missing = _rows(parts, [names[i] for i in features], dtype, request, tick)
-    reasons = {}
-    for i in roles.features:
-        other = "dates" if types[names[i]].is_temporal() else str(types[names[i]])
-        reasons[i] = "text" if text[i] else other
+    kinds = ["dates" if dtype.is_temporal() else str(dtype) for dtype in types.values()]
     return make_table(
         request,
         roles,
@@ -146,7 +140,7 @@ def read_columnar(paths: Sequence[Path], root: Path, request: Request, tick: Tic
         ids=ids,
         columns=columns,
         weights=next((_floats(columns[i], np.float64) for i in roles.weights), None),
-        reasons=reasons,
+        reasons={i: "text" if text[i] else kinds[i] for i in roles.features},
         flags=[i for i in features if types[names[i]] == pl.Boolean],
     )
 

@@ -31,10 +31,12 @@ from mercer.messages import format_parameter
 
 Rows = npt.NDArray[Any]
 Decode = Callable[[int, int], Rows]
-"""Returns rows start to stop - 1: a band, or any rows if they can be read alone."""
+"""Returns a band, rows start to stop - 1."""
 
 # Bands in the cache: the last of a block is the first of the next, and there are few workers.
 _CACHED = 2
+# Bytes of a band of an array without chunks.
+_BAND = 2**15
 # Copies of a band in memory while it is decoded: encoded, decoded, as rows.
 _COPIES = 3
 
@@ -90,8 +92,8 @@ def copy_rows(chunks: Iterable[Rows], shape: tuple[int, int], dtype: Any, order:
 class Banded(Source):
     """Rows of a file, decoded band by band; in a pass, each about once.
 
-    `edges` are the first row of every band and, last, the number of rows; None if any row can be
-    read alone. `label` has path and format, for messages.
+    `edges` are the first row of every band and, last, the number of rows. `label` has path and
+    format, for messages.
     """
 
     waits = True
@@ -103,7 +105,7 @@ class Banded(Source):
         self,
         shape: tuple[int, int],
         stored: Any,
-        edges: npt.NDArray[np.int64] | None,
+        edges: npt.NDArray[np.int64],
         guard: FileGuard,
         label: tuple[str, str],
     ) -> None:
@@ -123,9 +125,8 @@ class Banded(Source):
 
     @property
     def held_bytes(self) -> int:  # type: ignore[override]
-        longest = 1 if self.edges is None else int(np.diff(self.edges).max())
         size = max(self.stored.itemsize, self.dtype.itemsize)
-        return (_CACHED + _COPIES) * longest * self.width * int(size)
+        return (_CACHED + _COPIES) * int(np.diff(self.edges).max()) * self.width * int(size)
 
     @property
     def row_bytes(self) -> int:
@@ -133,31 +134,15 @@ class Banded(Source):
         return super().row_bytes + self.width * int(self.stored.itemsize)
 
     def read(self, start: int, stop: int) -> Rows:
-        out = np.empty((stop - start, self.shape[1]), self.dtype, order=self.order)
-        # Many files are checked where a pass begins and ends.
-        if len(self.guard.state) == 1 or start == 0 or stop == self.shape[0]:
-            self.guard.check_all()
-        with file_errors(*self.label), self.open() as decode:
-            if self.edges is None:
-                out[:] = decode(start, stop)
-                return out
-            first = int(np.searchsorted(self.edges, start, "right")) - 1
-            last = int(np.searchsorted(self.edges, stop, "left"))
-            for band in range(first, last):
-                low, high = int(self.edges[band]), int(self.edges[band + 1])
-                a, b = max(start, low), min(stop, high)
-                out[a - start : b - start] = self._band(band, decode)[a - low : b - low]
-        return out
+        return self._take(np.arange(start, stop))
 
     def _take(self, at: npt.NDArray[Any]) -> Rows:
         out = np.empty((len(at), self.shape[1]), self.dtype, order=self.order)
-        self.guard.check_all()
+        # Many files are checked where a pass begins and ends.
+        if len(self.guard.state) == 1 or not {0, self.shape[0] - 1}.isdisjoint(at[[0, -1]]):
+            self.guard.check_all()
+        bands = np.searchsorted(self.edges, at, "right") - 1
         with file_errors(*self.label), self.open() as decode:
-            if self.edges is None:
-                for i, row in enumerate(at.tolist()):
-                    out[i] = decode(row, row + 1)[0]
-                return out
-            bands = np.searchsorted(self.edges, at, "right") - 1
             for band in np.unique(bands).tolist():
                 rows = np.flatnonzero(bands == band)
                 out[rows] = self._band(band, decode)[at[rows] - self.edges[band]]
@@ -165,7 +150,6 @@ class Banded(Source):
 
     def _band(self, band: int, decode: Decode) -> Rows:
         """Return a band; threads that need the same one wait for it."""
-        assert self.edges is not None
         with self._lock:
             rows = self._cache.pop(band, None)
             if rows is None:
@@ -195,8 +179,10 @@ class ArrayRows(Banded):
     ) -> None:
         n, d = (int(size) for size in array.shape)
         columns = None if columns is None or list(columns) == list(range(d)) else columns
-        chunk = None if array.chunks is None else int(array.chunks[0])
-        edges = None if chunk is None else np.append(np.arange(0, n, chunk), n)
+        # Rows that are not in chunks are read some at a time.
+        chunk = max(1, _BAND // (d * array.dtype.itemsize))
+        chunk = int(array.chunks[0]) if array.chunks else chunk
+        edges = np.append(np.arange(0, n, chunk), n)
         super().__init__(
             (n, d if columns is None else len(columns)), array.dtype, edges, guard, label
         )
@@ -227,7 +213,7 @@ def place_rows(source: Banded) -> Source:
     if array_bytes(source) <= memory_share():
         with progress.quiet():
             return ArraySource(source.collect(np.empty(source.shape, source.dtype)))
-    if stays_in_file(source) or source.edges is None:
+    if stays_in_file(source):
         return source
     with file_errors(*source.label), source.open() as decode:
         bands = (decode(low, high) for low, high in pairwise(source.edges.tolist()))

@@ -14,17 +14,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mercer import extras, progress
+from mercer import extras
 from mercer.config import format_bytes, get_config
 from mercer.data.derived import count_missing
 from mercer.data.errors import BudgetError, FileError, MissingValues, format_names
-from mercer.data.files.remarks import ID_NAME, Profile, dominant_feature, feature_remarks
+from mercer.data.files.remarks import Profile, dominant_feature, feature_remarks
 from mercer.data.in_memory import ArraySource, SparseSource
 from mercer.data.source import Source
-from mercer.messages import as_python, format_parameter
+from mercer.messages import as_python, counted, format_parameter
 
 Values = npt.NDArray[Any]
 
+ID_NAME = re.compile(
+    r"(?i:ids?|idx|index|rows?|row[ _.-]?(names?|numbers?|nr|no)|uuid|guid|barcodes?|accession|"
+    r"samples?|specimen|subject|patient|(samples?|subject|patient)[ _.-]?(names?|no|nr)|names?)"
+    r"|.*[ _.-](?i:id|uuid|barcode)|.*[a-z](Id|ID)|Unnamed: 0"
+)
+"""Names of identifiers: id, sample_id, PassengerId, the row names of R and pandas."""
 MISSING = (
     *("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "-NaN", "-nan", "null", "NULL", "Null"),
     *("None", "<NA>", "#N/A", "#NA", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
@@ -72,10 +78,7 @@ class Request:
         return roles == (None,) * 4 and not (self.keep or self.drop or self.optional)
 
     def option(self, name: str, value: Any, **others: Any) -> str:
-        """Format an option of `read_table`; if the user has not called it, the whole call.
-
-        The whole call has the `others` too.
-        """
+        """Format an option of `read_table`; if the user has not called it, the call with others."""
         if not self.direct:
             return format_parameter(name, value)
         arguments = ", ".join(as_python(*each) for each in {name: value, **others}.items())
@@ -112,19 +115,16 @@ def assign_roles(
     path, place = request.path, dict(zip(names, range(len(names)), strict=True))
     if len(place) < len(names):
         twice = [name for name, count in Counter(names).items() if count > 1]
-        what = "1 column name occurs" if len(twice) == 1 else f"{len(twice)} column names occur"
-        raise FileError(
-            f"{path}: {what} more than once: {format_names(twice)}. Column names must be unique."
-        )
+        raise FileError(f"{path}: column names occur more than once: {format_names(twice)}.")
     single: dict[str, list[int]] = {}
     for role in ("id", "label", "weights"):
         name = getattr(request, role)
         single[role] = [] if name is None else [find_column(name, place, path, named)]
-    optional = map(place.__getitem__, filter(place.__contains__, request.optional))
-    kept = _match(request.keep, place, path, named)[0] if request.keep else []
+    optional = [place[name] for name in request.optional if name in place]
+    kept = _match(request.keep, place, path, named)[0]
     extra = dict.fromkeys([*single["id"], *single["label"], *kept, *optional])
     other = {*extra, *single["weights"]}
-    dropped = set(_match(request.drop, place, path, named)[0] if request.drop else ()) - other
+    dropped = {*_match(request.drop, place, path, named)[0]} - other
     features, exact = [i for i in range(len(names)) if i not in index], list[int]()
     if request.columns is not None:
         features, exact = _match(request.columns, place, path, named)
@@ -202,18 +202,15 @@ def _match(
         ends = None if named else re.fullmatch(r"(\d{1,9})-(\d{1,9})", name)
         if ends and int(ends[2]) - int(ends[1]) < _MOST_COLUMNS:
             each = map(str, range(int(ends[1]), int(ends[2]) + 1))
-            numbers = [find_column(number, place, path, named) for number in each]
-            exact += numbers
-            columns += numbers
+            exact += (matches := [find_column(number, place, path, named) for number in each])
         elif name in place or set("*?[").isdisjoint(name):
-            exact.append(find_column(name, place, path, named))
-            columns.append(exact[-1])
+            exact += (matches := [find_column(name, place, path, named)])
         else:
             matches = [i for other, i in place.items() if fnmatchcase(other, name)]
             if not matches:
                 there = format_names(place)
                 raise FileError(f"{path}: no column matches {name!r}. Columns: {there}.")
-            columns += matches
+        columns += matches
     return list(dict.fromkeys(columns)), list(dict.fromkeys(exact))
 
 
@@ -316,9 +313,7 @@ def missing_entries(column: Any) -> npt.NDArray[np.bool_]:
     values = column_values(column)
     if values.dtype.kind == "f":
         return np.isnan(values)
-    if values.dtype.kind != "O":
-        return np.zeros(len(values), bool)
-    marks = {*MISSING, *(column.na if isinstance(column, Text) else ())}
+    marks = {*MISSING, *getattr(column, "na", ())} if values.dtype.kind == "O" else ()
     return np.array([isinstance(value, str) and value in marks for value in values], bool)
 
 
@@ -328,10 +323,9 @@ def id_names(column: Any) -> Values:
     A row without an entry goes by its number, counted from 0: "#3". Whole floats are integers.
     """
     values, missing = column_values(column), missing_entries(column)
-    if values.dtype.kind == "f":
-        known = values[~missing]
-        if ((np.abs(known) < 2**63) & (known == np.floor(known))).all():
-            values = np.where(missing, 0, values).astype(np.int64)
+    known = values[~missing] if values.dtype.kind == "f" else np.array([np.nan])
+    if ((np.abs(known) < 2**63) & (known % 1 == 0)).all():
+        values = np.where(missing, 0, values).astype(np.int64)
     if missing.any():
         values = values.astype(object)
         values[missing] = [f"#{i}" for i in np.flatnonzero(missing)]
@@ -382,11 +376,9 @@ class Table:
         rows = [] if self._ids is None else np.flatnonzero(missing_entries(self._ids)).tolist()
         if not rows:
             return ""
-        what = "1 row has no {} and is named by its row number"
-        if len(rows) > 1:
-            what = f"{len(rows)} rows have no {{}} and are named by their row numbers"
+        what = counted(len(rows), "row has", "rows have")
         names = format_names(f"#{i}" for i in rows)
-        return f"{what.format(repr(self.id))}, counted from 0: {names}."
+        return f"{what} no {self.id!r}; row numbers, counted from 0, name them: {names}."
 
     @property
     def _ids(self) -> Any:
@@ -441,8 +433,7 @@ def make_table(
     remarks, dominant = list[str](), ""
     if request.remarks and not source.sparse:
         profile = source.fold(Profile(*source.shape))
-        flagged = [names[i] for i in flags]
-        remarks = feature_remarks(profile, used, flagged, request.columns or (), named)
+        remarks = feature_remarks(profile, used, [names[i] for i in flags])
         missing, dominant = profile.missing, dominant_feature(profile, used)
     elif missing is None and source.waits and request.direct:
         missing = np.zeros(len(used), np.int64)  # the fit finds them, in its first pass
@@ -479,7 +470,7 @@ def make_unnamed_table(
     request: Request,
     width: int,
     rows: Callable[[Sequence[int]], Source],
-    column: Callable[[int], Values] | None = None,
+    column: Callable[[int], Values],
 ) -> Table:
     """Return the table of a file with numeric columns and no names.
 
@@ -488,17 +479,12 @@ def make_unnamed_table(
     if width >= _MOST_COLUMNS:
         raise FileError(f"{request.path} has {width} columns; the limit is {_MOST_COLUMNS}.")
     roles = assign_roles([str(i) for i in range(width)], request, named=False)
-
-    def floats(i: int) -> Values:
-        with progress.quiet():
-            return np.ascontiguousarray(rows([i]).collect()[:, 0])
-
     return make_table(
         request,
         roles,
         rows(roles.features),
-        columns={i: (column or floats)(i) for i in roles.extra},
-        weights=floats(roles.weights[0]) if roles.weights else None,
+        columns={i: column(i) for i in roles.extra},
+        weights=next((np.asarray(column(i), np.float64) for i in roles.weights), None),
         named=False,
     )
 
