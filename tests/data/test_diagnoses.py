@@ -360,10 +360,3 @@ def test_dates_beside_numbers_are_named_and_nothing_else_is_said():
     table = pd.DataFrame({"day": pd.to_datetime(["2024-01-01", "2024-01-02"]), "a": [1.5, 2.5]})
     with pytest.raises(TypeError, match=r"column 0 \('day'\).*not a number.*drop them\.$"):
         PCA(1).fit(table)
-
-
-def test_lines_of_words_are_not_taken_for_a_table(tmp_path):
-    (tmp_path / "x.txt").write_text("chapter 1 of 2\na word\ntwo words, 3 more\n")
-    with pytest.raises(ValueError, match="X contains strings") as told:
-        PCA(1).fit(tmp_path / "x.txt")
-    assert "table" not in str(told.value)

@@ -171,12 +171,9 @@ def materialize(X: Any) -> Any:
     library, name = type(X).__module__.split(".")[0], type(X).__name__
     if library == "mercer" and name == "Table":
         raise TypeError("X is a Table, as returned by read_table. Pass table.source.")
-    if library == "polars" and name == "LazyFrame":
-        return X.collect()
-    if library == "pyarrow" and hasattr(X, "read_all"):
-        return X.read_all()
-    if library == "pyarrow" and hasattr(X, "to_table"):
-        return X.to_table()
+    if is_lazy(X) and name != "AnnData":
+        method = next(each for each in ("collect", "read_all", "to_table") if hasattr(X, each))
+        return getattr(X, method)()
     if name != "AnnData" or not (hasattr(X, "obs_names") and hasattr(X, "X")):
         return X
     if X.X is None or getattr(X, "isbacked", False):

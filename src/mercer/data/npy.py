@@ -141,31 +141,20 @@ def write_npy(source: Source, path: str | os.PathLike[str]) -> NpySource:
 
 
 def _header(path: Path) -> tuple[tuple[int, int], bool, np.dtype[Any], int]:
-    with path.open("rb") as file:
-        try:
-            version = np.lib.format.read_magic(file)
-            headers = np.lib.format
-            first = version == (1, 0)
-            read = headers.read_array_header_1_0 if first else headers.read_array_header_2_0
-            shape, fortran, dtype = read(file)
-        except Exception as error:  # of any type: NumPy parses the header as Python text
-            raise FileError(
-                f"{path} is not a .npy file that NumPy can read ({error}). "
-                f"Write one with numpy.save."
-            ) from None
-        offset = file.tell()
-    if len(shape) != 2 or min(shape) < 0:
+    """Return shape, whether the order is Fortran's, dtype, and where the numbers begin."""
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except OSError:
+        raise
+    except Exception as error:  # of any type: NumPy parses the header as Python text
         raise FileError(
-            f"{path} contains an array of shape {shape}, expected 2D. Reshape it before saving."
-        )
-    if dtype.kind not in "fiub":
+            f"{path} is not a complete .npy file of numbers that NumPy can read ({error}). "
+            f"Write one with numpy.save."
+        ) from None
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise FileError(
-            f"{path} has dtype {dtype}, not real numbers. Save it as float32 or float64."
+            f"{path} contains an array of shape {array.shape} and dtype {array.dtype}, expected "
+            f"2D and real numbers. Reshape or convert it before saving."
         )
-    needed, size = offset + shape[0] * shape[1] * dtype.itemsize, path.stat().st_size
-    if size < needed:
-        raise FileError(
-            f"{path} is truncated: shape {shape} of {dtype} needs {needed} bytes, "
-            f"but the file has {size}. Write it again."
-        )
-    return (int(shape[0]), int(shape[1])), bool(fortran), dtype, offset
+    n, d = array.shape
+    return (n, d), not array.flags.c_contiguous, array.dtype, array.offset

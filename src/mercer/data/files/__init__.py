@@ -13,7 +13,6 @@ from mercer.data.files.read import (
     split_path,
 )
 from mercer.data.files.table import Request, Table, id_names
-from mercer.data.files.text_formats import table_advice
 from mercer.data.files.write import WRITERS, write_table
 
 __all__ = [
@@ -30,6 +29,5 @@ __all__ = [
     "read_source",
     "read_table",
     "split_path",
-    "table_advice",
     "write_table",
 ]

@@ -12,9 +12,7 @@ import importlib.util
 import io
 import os
 import re
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import chain, islice
@@ -24,7 +22,6 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from mercer import threads
 from mercer.config import format_bytes, get_config
 from mercer.data.errors import FileError, file_errors, format_names
 from mercer.data.files.storage import TemporaryFolder, write_header
@@ -57,7 +54,7 @@ NUMBER = re.compile(
 _COMMA = re.compile(r"[+-]?(\d+,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+)([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
-# Bytes of a piece: little compared to the budget, and enough to keep a thread busy.
+# Bytes of a piece: little compared to the budget, and enough to keep Polars busy.
 _PIECE = 4 * 2**20
 # Records in a piece of a wide file, where every column takes some time.
 _PIECE_ROWS = 64
@@ -103,7 +100,6 @@ class TextBlock:
         line: Callable[[int], int],
         end: int,
         na: Sequence[str],
-        *,
         decimal: bool = False,
     ) -> None:
         self.frame, self.line, self.end = frame, line, end
@@ -172,11 +168,8 @@ class Delimited(TextFile):
     def __init__(self, raw: BinaryIO, name: str, request: Request, delimiter: str = "") -> None:
         super().__init__(raw, name, request)
         self.read(self.size)
-        self.take(len(self.text) - len(self.text.lstrip("\n")))
-        comments = re.match(r"(#.*\n*)*", self.text)
-        assert comments is not None
-        self.comments = bool(comments[0])
-        self.take(comments.end())
+        skipped = re.sub(r"\A\n*(#.*\n*)*", "", self.text)
+        self.comments = "#" in self.take(len(self.text) - len(skipped))
         if not self.text:
             raise FileError(f"{name} is empty: it has neither a header nor rows.")
         self.delimiter = delimiter or find_delimiter(self.text)
@@ -205,20 +198,7 @@ class Delimited(TextFile):
         self.decimal = commas and not any(map(_POINT.fullmatch, entries))
 
     def blocks(self) -> Iterator[TextBlock]:
-        """Yield all rows in order; threads convert the next ones meanwhile."""
-        # A piece takes about eight times its size while it is converted.
-        workers = min(threads.workers(), max(1, get_config().budget // 64 // self.size))
-        pending = deque[Future[TextBlock]]()
-        with ThreadPoolExecutor(workers) as pool:
-            for piece in self._pieces():
-                pending.append(pool.submit(self._convert, *piece))
-                if len(pending) > workers:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-
-    def _pieces(self) -> Iterator[tuple[str, str, int, int]]:
-        """Yield whole records, the same with quoted fields masked, their line and their end."""
+        """Yield all rows in order, whole records at a time."""
         while self.text or not self.ended:
             if len(self.text) < self.size:
                 self.read(self.size)
@@ -239,7 +219,7 @@ class Delimited(TextFile):
                 text = text[: comment.start()] + text[comment.end() :]
                 masked = masked[: comment.start()] + masked[comment.end() :]
             if text.strip("\n"):
-                yield text, masked, line, self.raw.tell()
+                yield self._convert(text, masked, line)
 
     def _mask(self) -> tuple[str, int]:
         """Return the text with quoted fields masked, and where one is open at its end, or -1."""
@@ -264,7 +244,7 @@ class Delimited(TextFile):
             )
         self.read(max(self.size, len(self.text)))
 
-    def _convert(self, text: str, masked: str, line: int, end: int) -> TextBlock:
+    def _convert(self, text: str, masked: str, line: int) -> TextBlock:
         """Convert whole records: by Polars, or one by one if some are blank, short or malformed."""
         pl, width, frame = polars(), len(self.names), None
         schema = dict.fromkeys(map(str, range(width)), pl.String)
@@ -295,7 +275,7 @@ class Delimited(TextFile):
         def line_of(row: int) -> int:
             return next(islice(self._records(text, line), row, None))[0]
 
-        return TextBlock(frame, line_of, end, self.request.na, decimal=self.decimal)
+        return TextBlock(frame, line_of, self.raw.tell(), self.request.na, self.decimal)
 
     def _records(self, text: str, first: int) -> Iterator[tuple[int, list[str]]]:
         """Yield line and fields of every record that is not blank."""
