@@ -53,8 +53,6 @@ def _read_rows(
         label = options.label
         keep = [label, *keep]
     table = rows.read_new(model, options, reporter, origin, keep=keep, optional=optional)
-    if table.unnamed:
-        reporter.note(table.unnamed)
     extra = table.extra
     copied = rows.copied_columns(table, options.copied)
     origin["label"] = label

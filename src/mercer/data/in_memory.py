@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -76,7 +77,6 @@ class SparseSource(Source):
             csr.sum_duplicates()
         self.csr, self.names = csr, names
         self.shape, self.dtype = (int(csr.shape[0]), int(csr.shape[1])), csr.dtype
-        self._columns: SparseSource | None = None
 
     @property
     def nnz(self) -> int:
@@ -106,10 +106,12 @@ class SparseSource(Source):
         return self.csr[at].toarray()
 
     def transposed(self) -> SparseSource:
-        """Return the columns as compressed rows: made once and kept, as large as the matrix."""
-        if self._columns is None:
-            self._columns = SparseSource(self.csr.T.tocsr())
         return self._columns
+
+    @functools.cached_property
+    def _columns(self) -> SparseSource:
+        """The columns as compressed rows: made once and kept, as large as the matrix."""
+        return SparseSource(self.csr.T.tocsr())
 
 
 def require_inside(data: Any, indices: Any, indptr: Any, sizes: Sequence[int]) -> None:

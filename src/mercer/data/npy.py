@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from mercer.arrays import to_numpy, working_dtype
 from mercer.atomic_write import write_atomically
 from mercer.data.errors import FileError, FileGuard
-from mercer.data.fold import Block, Fold
+from mercer.data.fold import Block, Place
 from mercer.data.source import Source
 
 
@@ -97,11 +97,10 @@ class NpySource(Source):
             view = view[count:]
 
 
-class Write(Fold):
+class Write(Place):
     """Writes every block to its place in an open `.npy` file."""
 
     label = "transform"
-    local = True
     resumable = False  # the file is another in another process
 
     def __init__(self, file: int, offset: int, dtype: np.dtype[Any]) -> None:
@@ -113,18 +112,6 @@ class Write(Fold):
         while len(view):
             done = os.pwrite(self.file, view, at)
             at, view = at + done, view[done:]
-
-    def merge(self, other: Self) -> None:
-        pass  # both write into the same file
-
-    def spawn(self) -> Self:
-        return type(self)(self.file, self.offset, self.dtype)
-
-    def arrays(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, arrays: dict[str, Any]) -> None:
-        pass
 
 
 def write_npy(source: Source, path: str | os.PathLike[str]) -> NpySource:

@@ -68,8 +68,12 @@ class Source(ABC):
     weights: Vector | None = None
     reference: Array = np.empty(0)
     """An array of the library and on the device of the rows."""
+    output: Array | None = None
+    """The same for results, where they go elsewhere than the rows."""
     part_bytes = 0
     """Bytes that every worker needs besides its block."""
+    block_bytes = 0
+    """Bytes that a block should fill; 0 leaves the choice to `block_rows`."""
     held_bytes = 0
     """Bytes that reading needs, however many rows a block has."""
     sparse = False
@@ -99,7 +103,7 @@ class Source(ABC):
     @property
     def output_reference(self) -> Array:
         """An array of the library and on the device of the results."""
-        return self.reference
+        return self.reference if self.output is None else self.output
 
     @property
     def row_bytes(self) -> int:
@@ -173,21 +177,21 @@ class Source(ABC):
             return
         end = self.origin + self.shape[0]
         starts = range(self.origin + first * rows, end, step * rows)
-        stored: Source = self
-        maps: list[Mapped] = []
-        while isinstance(stored, Mapped):
-            maps.append(stored)
-            stored = stored.source
+        stored, maps = self.unmapped()
         reads = None
         if self.waits:  # only stored rows are read ahead; this thread applies the maps
             reads = read_ahead(stored.read, [(start, min(start + rows, end)) for start in starts])
         for start in starts:
             stop = min(start + rows, end)
             array = stored.read(start, stop) if reads is None else next(reads)
-            for mapped in reversed(maps):
+            for mapped in maps:
                 array = mapped.apply(start, array)
             yield Block(start, array, None if self.weights is None else self.counts(start, stop))
             del array  # or it would live on while the next is read
+
+    def unmapped(self) -> tuple[Source, list[Mapped]]:
+        """Return the source that is read, and the maps of its rows, the first one first."""
+        return self, []
 
     def fold(self, state: F) -> F:
         """Add every block to `state` and return it: the only block loop in the program.
@@ -203,10 +207,10 @@ class Source(ABC):
         if self.parallel and not (small or state.ordered or state.nbytes > SPLIT_BYTES):
             most = settings.budget // 4 // max(1, state.nbytes)
             workers = max(1, min(threads.workers(), most))
-        while True:
+        rows = 0
+        while not rows:
             try:
                 rows = self.block_rows(state.row_bytes, held=state.nbytes * workers, parts=workers)
-                break
             except BudgetError:
                 if workers == 1:
                     raise
@@ -259,14 +263,11 @@ class Source(ABC):
         budget = settings.budget
         row = max(1, self.row_bytes + extra_bytes)
         on_host = isinstance(self.reference, np.ndarray) or not on_accelerator(self.reference)
-        full = BLOCK_BYTES if on_host else DEVICE_BYTES
+        full = self.block_bytes or (BLOCK_BYTES if on_host else DEVICE_BYTES)
         held += self.held_bytes + parts * min(self.part_bytes, budget // 4)
         needed = row
         if self.waits:  # and a row that is read ahead
-            stored: Source = self
-            while isinstance(stored, Mapped):
-                stored = stored.source
-            needed += stored.row_bytes
+            needed += self.unmapped()[0].row_bytes
         room = (budget - held) // 2 // parts
         if room < needed:
             columns = f" × {counted(self.shape[1], 'column')}" if len(self.shape) > 1 else ""
@@ -328,15 +329,11 @@ class Mapped(Source):
     ) -> None:
         self.source, self.f = source, f
         self.shape, self.dtype = (source.shape[0], width), np.dtype(dtype)
-        self.weights, self.reference = source.weights, source.reference
+        self.weights, self.reference, self.output = source.weights, source.reference, source.output
         self.parallel, self.uneven, self.waits = source.parallel, source.uneven, source.waits
         self.origin, self.remote = source.origin, source.remote
         self.extra_bytes, self.held_bytes = extra_bytes, source.held_bytes
         self.part_bytes = source.part_bytes + part_bytes
-
-    @property
-    def output_reference(self) -> Array:
-        return self.source.output_reference
 
     @property
     def count(self) -> float:
@@ -348,6 +345,10 @@ class Mapped(Source):
 
     def read(self, start: int, stop: int) -> Array:
         return self.apply(start, self.source.read(start, stop))
+
+    def unmapped(self) -> tuple[Source, list[Mapped]]:
+        stored, maps = self.source.unmapped()
+        return stored, [*maps, self]
 
     def apply(self, start: int, rows: Array) -> Array:
         """Map the rows from `start` on."""

@@ -17,7 +17,7 @@ from mercer.data.dask.scheduler import compute, constant, no_size_warning
 from mercer.data.fold import Block
 from mercer.data.in_memory import real_matrix_dtype
 from mercer.data.remote import PairTask
-from mercer.data.source import BLOCK_BYTES, Mapped, Source
+from mercer.data.source import BLOCK_BYTES, Source
 from mercer.messages import warn
 
 # Pairs of a chunk that are summed at a time.
@@ -106,7 +106,10 @@ def sum_over_points(
         return like(result, source.reference, dtype)
 
     if source.remote is None:
-        return LocalSums(source, local_sums, width, dtype, 2 * n_sums * dtype.itemsize)
+        local = source.map(local_sums, width, dtype, 2 * n_sums * dtype.itemsize)
+        # Every block computes the points again, unless they are persisted.
+        local.block_bytes, local.parallel = max(BLOCK_BYTES, get_config().budget // 8), False
+        return local
     arrays = [
         dask.array.from_delayed(part, (x.length, n_sums), dtype)
         for part, x in zip(sums(source, source.remote), source.remote.nonempty, strict=True)
@@ -114,24 +117,6 @@ def sum_over_points(
     array = dask.array.concatenate(arrays or [dask.array.zeros((0, n_sums), dtype)])
     result = DaskSource(array, source.remote.first).weighted(source.weights)
     return result.map(after, width, dtype)
-
-
-class LocalSums(Mapped):
-    """Sums over remote points for local rows, which are sent in blocks as large as possible.
-
-    Every block computes the points again, unless they are persisted.
-    """
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.parallel = False
-
-    def block_rows(self, extra_bytes: int, held: int, parts: int) -> int:
-        rows = super().block_rows(extra_bytes, held, parts)
-        if get_config().block_rows is not None:
-            return rows
-        most = (get_config().budget - held) // 8 // parts // (self.row_bytes + extra_bytes)
-        return max(rows, min(self.shape[0], most))
 
 
 def _array(collection: Any) -> tuple[Any, Sequence[str] | None]:

@@ -25,7 +25,7 @@ from mercer.data.files.table import Request, Table
 from mercer.data.files.text import Delimited, read_text, unpack
 from mercer.data.files.text_formats import JSONLines, Spreadsheet, read_strings
 from mercer.data.npy import NpySource
-from mercer.data.source import Mapped, Source
+from mercer.data.source import Source
 from mercer.messages import counted, format_parameter, warn
 
 Reader = Callable[[Sequence[Path], Path, Request, progress.Tick], Table]
@@ -237,9 +237,7 @@ def _read_copy(stream: Any, request: Request, format: str | None) -> Table:
     with folder.writing(), copy.open("wb") as file:
         shutil.copyfileobj(stream, file, 2**20)
     table = _read(copy, request, format or _format_of(copy) or ".csv")
-    source = table.source
-    while isinstance(source, Mapped):
-        source = source.source
+    source, _ = table.source.unmapped()
     if source.waits and source.folder is None:
         source.folder = folder
     return table

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from mercer.data.derived import missing_by_column
 from mercer.data.errors import format_names
-from mercer.data.fold import Block, Fold
+from mercer.data.fold import Block, Place
 from mercer.messages import percent
 
 # Values, of evenly spaced rows, that variances are estimated from; and the fewest such rows.
@@ -19,8 +19,8 @@ _VALUES, _ROWS = 500_000, 500
 _DOMINANT = 0.95
 
 
-class Profile(Fold):
-    """Missing values, constant columns and estimated variances of dense rows."""
+class Profile(Place):
+    """Missing values, constant columns and estimated variances of local dense rows."""
 
     label = "columns"
     ordered = True
@@ -48,18 +48,6 @@ class Profile(Fold):
             squares = np.nansum(off * off, axis=0)
             count = np.count_nonzero(~np.isnan(off), axis=0)
             self.sums += np.stack([count, np.nansum(off, axis=0), squares])
-
-    def merge(self, other: Self) -> None:
-        raise NotImplementedError("one worker adds all rows, in order")
-
-    def spawn(self) -> Self:
-        return type(self)(self.n, self.width)
-
-    def arrays(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, arrays: dict[str, Any]) -> None:
-        pass
 
     @property
     def variances(self) -> np.ndarray[Any, Any]:

@@ -205,11 +205,7 @@ class ArrayRows(Banded):
 
 
 def place_rows(source: Banded) -> Source:
-    """Return rows from where rereading them is cheapest.
-
-    In memory while they take no more than a quarter of the budget; else in the file, or in a
-    temporary copy: see `stays_in_file`.
-    """
+    """Return rows in memory if they take a quarter of the budget, else in the file or a copy."""
     if array_bytes(source) <= memory_share():
         with progress.quiet():
             return ArraySource(source.collect(np.empty(source.shape, source.dtype)))
@@ -230,9 +226,8 @@ def array_bytes(source: Source) -> int:
 def stays_in_file(source: Banded) -> bool:
     """Return whether rows are better read from their file than from a temporary copy.
 
-    A fit makes a few passes, and reads some rows from all over the file. If bands are small
-    compared to the budget, that costs as much as to make a copy (measured: Parquet with Snappy,
-    Zarr with Zstandard), and no disk space. Deflate is so slow that a copy pays, if there is room.
+    Small bands cost as much as to make a copy (measured: Parquet with Snappy, Zarr with
+    Zstandard), and no disk space. Deflate is so slow that a copy pays, if there is room.
     """
     if source.held_bytes > get_config().budget // 4:
         return False

@@ -21,7 +21,7 @@ from mercer.data.errors import BudgetError, FileError, MissingValues, format_nam
 from mercer.data.files.remarks import Profile, dominant_feature, feature_remarks
 from mercer.data.in_memory import ArraySource, SparseSource
 from mercer.data.source import Source
-from mercer.messages import as_python, counted, format_parameter
+from mercer.messages import as_python, format_parameter
 
 Values = npt.NDArray[Any]
 
@@ -308,24 +308,20 @@ def identifies_rows(known: Any, *, integers: bool = False) -> bool:
     return len(known) > 0 and known.n_unique() == len(known)
 
 
-def missing_entries(column: Any) -> npt.NDArray[np.bool_]:
-    """Return which entries of a column next to the rows are missing."""
-    values = column_values(column)
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    marks = {*MISSING, *getattr(column, "na", ())} if values.dtype.kind == "O" else ()
-    return np.array([isinstance(value, str) and value in marks for value in values], bool)
-
-
 def id_names(column: Any) -> Values:
     """Return the row names in an extra column.
 
     A row without an entry goes by its number, counted from 0: "#3". Whole floats are integers.
     """
-    values, missing = column_values(column), missing_entries(column)
-    known = values[~missing] if values.dtype.kind == "f" else np.array([np.nan])
-    if ((np.abs(known) < 2**63) & (known % 1 == 0)).all():
-        values = np.where(missing, 0, values).astype(np.int64)
+    values = column_values(column)
+    if values.dtype.kind == "f":
+        missing = np.isnan(values)
+        known = values[~missing]
+        if ((np.abs(known) < 2**63) & (known == np.floor(known))).all():
+            values = np.where(missing, 0, values).astype(np.int64)
+    else:
+        marks = {*MISSING, *getattr(column, "na", ())} if values.dtype.kind == "O" else ()
+        missing = np.array([isinstance(value, str) and value in marks for value in values], bool)
     if missing.any():
         values = values.astype(object)
         values[missing] = [f"#{i}" for i in np.flatnonzero(missing)]
@@ -334,62 +330,37 @@ def id_names(column: Any) -> Values:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a file, and its extra columns.
-
-    Attributes
-    ----------
-    source : Source
-        The rows: numbers, with the names of their columns and their weights, or strings.
-    extra : dict
-        Values of the id and label columns and of those kept, by name.
-    dropped : tuple of str
-        Columns that are neither features nor in `extra`.
-    missing : dict
-        Number of missing entries by column of `source`, where there are any.
-    id : str or None
-        The column with the row names.
-    reasons : dict
-        Why columns were left out that the user did not leave out.
-    remarks : tuple of str
-        What is unusual about features, if that was requested.
-    dominant : str
-        Names the feature that has nearly all of the variance, if there is one.
-    """
+    """Rows of a file, and its extra columns."""
 
     source: Source
+    """The rows: numbers, with the names of their columns and their weights, or strings."""
     extra: Mapping[str, Values] = field(default_factory=dict)
+    """Values of the id and label columns and of those kept, by name."""
     dropped: tuple[str, ...] = ()
+    """Columns that are neither features nor in `extra`."""
     missing: Mapping[str, int] = field(default_factory=dict)
+    """Number of missing entries by column of `source`, where there are any."""
     id: str | None = None
+    """The column with the row names."""
     reasons: Mapping[str, str] = field(default_factory=dict)
+    """Why columns were left out that the user did not leave out."""
     remarks: tuple[str, ...] = ()
+    """What is unusual about features, if that was requested."""
     dominant: str = ""
+    """Names the feature that has nearly all of the variance, if there is one."""
 
     @property
     def row_names(self) -> Values | None:
         """Names of the rows; a row without an id goes by its number, as "#3"."""
-        return None if self._ids is None else id_names(self._ids)
-
-    @property
-    def unnamed(self) -> str:
-        """How many rows have no id, and how they are named; for a message."""
-        rows = [] if self._ids is None else np.flatnonzero(missing_entries(self._ids)).tolist()
-        if not rows:
-            return ""
-        what = counted(len(rows), "row has", "rows have")
-        names = format_names(f"#{i}" for i in rows)
-        return f"{what} no {self.id!r}; row numbers, counted from 0, name them: {names}."
-
-    @property
-    def _ids(self) -> Any:
-        return None if self.id is None else (self.source.extra_columns or self.extra)[self.id]
+        columns = self.source.extra_columns or self.extra
+        return None if self.id is None else id_names(columns[self.id])
 
     def naming(self, option: str) -> str:
         """Describe the column of row names, and how to use it as a feature."""
         text = f"column {self.id!r} is used as row names, not as a feature."
         if self.id is not None and self.extra[self.id].dtype.kind in "iuf":
             text += f" To use it as a feature, pass {option}."
-        return f"{text} {self.unnamed}".rstrip()
+        return text
 
     @property
     def left_out(self) -> str:
