@@ -44,17 +44,8 @@ class NpySource(Source):
 
     def column(self, j: int) -> Any:
         """Return a column as it is stored: long integers keep their digits."""
-        n = self.shape[0]
-        out = np.empty(n, self.stored)
-        if self.contiguous:
-            rows = self.block_rows(0, held=out.nbytes, parts=1)
-            for start in range(0, n, rows):
-                stop = min(n, start + rows)
-                out[start:stop] = self._stored(start, stop)[:, j]
-        else:
-            with self._open() as file:
-                self._fill(file, out, j * n)
-        return out.astype(self.stored.newbyteorder("="), copy=False)
+        column = np.lib.format.open_memmap(self.path, mode="r")[:, j]
+        return np.array(column, self.stored.newbyteorder("="))
 
     def transposed(self) -> NpySource:
         other = self.weighted(None)
@@ -66,13 +57,11 @@ class NpySource(Source):
         n, d = self.shape
         with self._open() as file:
             if self.contiguous:
-                buffer = np.empty((stop - start, d), self.stored)
-                self._fill(file, buffer, start * d)
-                return buffer
-            buffer = np.empty((d, stop - start), self.stored)
+                return self._numbers(file, start * d, (stop - start) * d).reshape(-1, d)
+            columns = np.empty((d, stop - start), self.stored)
             for j in range(d):
-                self._fill(file, buffer[j], j * n + start)
-            return buffer.T
+                columns[j] = self._numbers(file, j * n + start, stop - start)
+            return columns.T
 
     def _open(self) -> Any:
         try:
@@ -87,14 +76,12 @@ class NpySource(Source):
             raise
         return file
 
-    def _fill(self, file: Any, buffer: Any, item: int) -> None:
-        file.seek(self.offset + item * self.stored.itemsize)
-        view = memoryview(buffer).cast("B")
-        while len(view):
-            count = file.readinto(view)
-            if not count:
-                raise FileError(f"{self.path} was truncated while it was being read.")
-            view = view[count:]
+    def _numbers(self, file: Any, first: int, count: int) -> Any:
+        file.seek(self.offset + first * self.stored.itemsize)
+        numbers = np.fromfile(file, self.stored, count)
+        if len(numbers) < count:
+            raise FileError(f"{self.path} was truncated while it was being read.")
+        return numbers
 
 
 class Write(Place):

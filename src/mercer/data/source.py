@@ -33,7 +33,8 @@ BLOCK_ROWS = 32
 SPLIT_BYTES = 64 * 2**20
 # Less work than this ends before a second thread has begun.
 SMALL_BYTES = 2**17
-_SILENT: Any = {"invalid": "ignore", "over": "ignore"}
+SILENT: Any = {"invalid": "ignore", "over": "ignore"}
+"""Sums are checked after the last block."""
 
 F = TypeVar("F", bound=Fold)
 
@@ -223,8 +224,7 @@ class Source(ABC):
                 for block in self.blocks(rows, worker + done[worker] * workers, workers):
                     if stop.is_set():
                         break
-                    # Sums are checked after the last block.
-                    with record.step(worker) if record else nullcontext(), np.errstate(**_SILENT):
+                    with record.step(worker) if record else nullcontext(), np.errstate(**SILENT):
                         parts[worker].add(block)
                     tick(block.length)
             except BaseException:  # Ctrl-C too: the other workers stop at once
@@ -251,7 +251,7 @@ class Source(ABC):
                 return state
             threads.in_threads(add_blocks, range(workers))
             for part in parts[1:]:
-                with np.errstate(**_SILENT):
+                with np.errstate(**SILENT):
                     state.merge(part)
         return state
 

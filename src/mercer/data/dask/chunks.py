@@ -19,12 +19,12 @@ from mercer.data import remote
 from mercer.data.dask import pairs
 from mercer.data.dask.scheduler import compute, constant, current_workers, task, tree_reduce
 from mercer.data.fold import Block, Fold
-from mercer.data.remote import Arrays, Chunk, ChunkTask, P, PairTask
-from mercer.data.source import BLOCK_BYTES, Source
+from mercer.data.remote import Chunk, ChunkTask, P, PairTask
+from mercer.data.source import BLOCK_BYTES, SILENT, Source
 
 F = TypeVar("F", bound=Fold)
-ROUND_CHUNKS = 256
-"""Chunks that are folded in one computation, at most; a power of two."""
+ROUND_CHUNKS = 128
+"""Chunks that are folded in one computation, at most."""
 # Chunks that are gathered at a time, at most.
 _GATHERED = 64
 
@@ -66,8 +66,7 @@ class Chunks:
     def fold(self, view: Source, state: F) -> F:
         """Fold every chunk, and merge neighbors two by two: the same bits every time.
 
-        A round is one computation, of `ROUND_CHUNKS` chunks, or fewer in a recorded pass, which is
-        saved between rounds.
+        A round of chunks is one computation; a recorded pass is saved between rounds.
         """
         chunk_task, chunks = self.task(view, state.spawn(), state.nbytes), self.nonempty
         shared = constant(chunk_task)
@@ -77,20 +76,16 @@ class Chunks:
         ):
             if record and record.finished:
                 return state
-            saves = record is not None and state.resumable
-            tree = MergeTree(state, chunk_task, saves=saves)
-            if record:
-                record.begin([tree])
-            tick(sum(chunk.length for chunk in chunks[: tree.done]))
-            while tree.done < len(chunks):
-                some = chunks[tree.done : tree.done + tree.round_chunks]
-                last = tree.done + len(some) == len(chunks)
+            (done,) = record.begin([state]) if record else (0,)
+            tick(sum(chunk.length for chunk in chunks[: done * ROUND_CHUNKS]))
+            for first in range(done * ROUND_CHUNKS, len(chunks), ROUND_CHUNKS):
+                some, other = chunks[first : first + ROUND_CHUNKS], state.spawn()
                 parts = [task(remote.fold_chunk)(x, view.counts(*x.span), shared) for x in some]
                 steps = {part.key: x.length for part, x in zip(parts, some, strict=True)}
                 merged = tree_reduce(parts, lambda two: task(remote.merge_states)(*two, shared), 2)
-                with record.step(0) if record else nullcontext():
-                    (arrays,) = compute([merged], tick, steps)
-                    tree.add(arrays, len(some), last=last)
+                with record.step(0) if record else nullcontext(), np.errstate(**SILENT):
+                    other.restore(compute([merged], tick, steps)[0])
+                    state.merge(other)
         return state
 
     def fold_pairs(self, view: Source, make: PairTask, state: P) -> P:
@@ -156,61 +151,3 @@ class Chunks:
         """Describe the chunks: a pass is resumed only with the same ones."""
         places = repr([chunk.span for chunk in self.nonempty])
         return f"{view.shape} in chunks {zlib.crc32(places.encode()):08x}"
-
-
-class MergeTree:
-    """The binary tree in which the states of `ROUND_CHUNKS` chunks are merged, one after another.
-
-    A round computes a branch, so rounds of any lengths give the same bits. The tree is saved in
-    place of the state, to which only whole trees are added.
-    """
-
-    def __init__(self, state: Fold, task: ChunkTask, *, saves: bool) -> None:
-        self.state, self.task = state, task
-        self.done = 0
-        """Number of chunks folded."""
-        self.branches: list[tuple[int, Arrays]] = []
-        """Number of chunks and state of each branch that is not merged yet."""
-        self.most = ROUND_CHUNKS
-        if saves:  # all workers are busy, and a quarter of the memory holds the branches
-            waiting = max(1, get_config().budget // 4 // max(1, state.nbytes))
-            least = max(current_workers().tasks, ROUND_CHUNKS >> waiting)
-            self.most = min(ROUND_CHUNKS, 2 << (least - 1).bit_length())
-
-    @property
-    def round_chunks(self) -> int:
-        """Number of chunks of the next round: at most to the end of the branch it begins."""
-        at = self.done % ROUND_CHUNKS
-        return min(self.most, at & -at) if at else self.most
-
-    def add(self, arrays: Arrays, size: int, *, last: bool) -> None:
-        """Add a round of `size` chunks; after the last one the state is complete."""
-        self.done += size
-        while self.branches and (self.branches[-1][0] == size or last):
-            branch_size, branch = self.branches.pop()
-            size, arrays = branch_size + size, remote.merge_states(branch, arrays, self.task)
-        if size < ROUND_CHUNKS and not last:
-            self.branches.append((size, arrays))
-            return
-        other = self.state.spawn()
-        other.restore(arrays)
-        with np.errstate(invalid="ignore", over="ignore"):
-            self.state.merge(other)
-
-    def arrays(self) -> Arrays:
-        """Return the tree as named arrays."""
-        sizes = np.array([self.done, *(size for size, _ in self.branches)])
-        states = [self.state.arrays(), *(arrays for _, arrays in self.branches)]
-        named = {f"{i} {name}": a for i, part in enumerate(states) for name, a in part.items()}
-        return {"sizes": sizes, **named}
-
-    def restore(self, arrays: Arrays) -> None:
-        """Restore the tree from its arrays."""
-        self.done, *sizes = (int(size) for size in arrays["sizes"])
-        states: list[Arrays] = [{} for _ in range(1 + len(sizes))]
-        for key, array in arrays.items():
-            number, _, name = key.partition(" ")
-            if name:
-                states[int(number)][name] = array
-        self.state.restore(states[0])
-        self.branches = list(zip(sizes, states[1:], strict=True))

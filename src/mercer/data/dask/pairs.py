@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import zlib
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import numpy as np
 from mercer import progress
 from mercer.data.dask.scheduler import compute, constant, current_workers, task, tree_reduce
 from mercer.data.remote import Chunk, P, PairTask, fold_pair, sum_sides
-from mercer.data.source import BLOCK_BYTES, Source
+from mercer.data.source import BLOCK_BYTES, SILENT, Source
 
 if TYPE_CHECKING:
     from mercer.data.dask.chunks import Chunks
@@ -49,7 +48,7 @@ def fold_pairs(chunks: Chunks, view: Source, make: PairTask, state: P) -> P:
             left, right = ([operands[x.span] for x in group] for group in (a, b))
             sums, steps = pair_sums(left, right, shared, shared, symmetric=True)
             turn = record.step(0) if record else nullcontext()
-            with turn, np.errstate(invalid="ignore", over="ignore"):
+            with turn, np.errstate(**SILENT):
                 totals = compute([*sums.values()], tick, steps)
                 for span, total in zip(sums, totals, strict=True):
                     state.add_sums(*span, total)
@@ -114,9 +113,7 @@ def _concatenate(chunks: list[Chunk], width: int) -> np.ndarray[Any, Any]:
 def _groups(chunks: Chunks, view: Source) -> list[list[Chunk]]:
     """Return the chunks in groups: two of them take a quarter of the memory of all workers."""
     row = max(1, view.row_bytes, chunks.array.shape[1] * chunks.array.dtype.itemsize)
-    count = GROUP_CHUNKS
-    if progress.recorder.get() is not None:  # at least twice as many pairs as workers
-        count = min(count, max(_RECORDED_CHUNKS, math.ceil(2 * math.sqrt(current_workers().tasks))))
+    count = GROUP_CHUNKS if progress.recorder.get() is None else _RECORDED_CHUNKS
     return _split(join_small(chunks, view.row_bytes), current_workers().memory // 8 // row, count)
 
 
