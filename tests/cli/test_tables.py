@@ -64,7 +64,6 @@ def test_the_report_of_one_command(mercer, survey, tmp_path, ids, asked):
     notes = re.findall(r"<li>(.*?)</li>", text[text.index('id="data-notes"') :], re.S)
     said = " ".join(notes).replace("&#39;", "'")
     assert "Left out: 'day' (dates); 'code' (text)." in said
-    assert "Constant features, without variance: 'batch'." in said
     assert "'length' has about 99" in said
     assert "imputed with the mean of the column: 1 in 'width'." in said
     assert ("'sample_id' is used as row names" in said) == (not asked)

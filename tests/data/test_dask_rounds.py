@@ -1,6 +1,5 @@
 """Recorded passes over Dask chunks: a saved round is not computed again."""
 
-
 import numpy as np
 import pytest
 

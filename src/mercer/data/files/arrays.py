@@ -199,23 +199,16 @@ def read_hdf5(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -
     with file_errors(request.path, "HDF5"), open_hdf5(root) as file:
         file.visititems(members.__setitem__)  # follows no links to other files
         array = _find_array(members, request)
-        table = make_unnamed_table(
-            request,
-            array.shape[1],
-            partial(hdf5_rows, root, array, request),
-            lambda j: np.asarray(array[:, j]),
-        )
+        rows = partial(hdf5_rows, root, array, request)
+        table = make_unnamed_table(request, array.shape[1], rows, lambda j: array[:, j])
     tick(root.stat().st_size)
     return table
 
 
 def hdf5_rows(path: Path, array: Any, request: Request, columns: Sequence[int] | None) -> Source:
     """Return some columns of a dataset of rows and columns; None returns all."""
-    _check_matrix(array, array.name, request)
-    if array.is_virtual or array.external:
-        raise FileError(
-            f"{request.path}: {array.name} uses external storage. Copy it into the file."
-        )
+    if not _is_matrix(array):
+        raise FileError(f"{request.path}: {array.name} is not a 2D numeric array of this file.")
     check_filled(array, array.id.get_storage_size(), request)
     opener = partial(open_hdf5, path, array.name)
     rows = ArrayRows(opener, array, columns, FileGuard([path]), (request.path, "HDF5"))
@@ -240,39 +233,27 @@ def read_zarr(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -
             source.slow = any(name in str(array.compressors).lower() for name in ("gzip", "zlib"))
             return place_rows(source)
 
-        return make_unnamed_table(request, array.shape[1], rows, lambda j: np.asarray(array[:, j]))
+        return make_unnamed_table(request, array.shape[1], rows, lambda j: array[:, j])
 
 
 def _find_array(members: dict[str, Any], request: Request) -> Any:
     """Return the array with the name in the path, or the only one of rows and columns."""
-    name = request.part.strip("/")
-    tables = [name for name, array in members.items() if _is_matrix(array)]
-    where = f"2D numeric arrays: {format_names(sorted(tables))}." if tables else ""
-    if not name and len(tables) != 1:
+    tables = sorted(name for name, array in members.items() if _is_matrix(array))
+    name = request.part.strip("/") or (tables[0] if len(tables) == 1 else "")
+    if name not in tables:
         raise FileError(
-            f"{request.path} contains {len(tables)} two-dimensional numeric arrays, expected one. "
-            f"{where} Select one: {request.path}::NAME."
+            f"{request.path}: {repr(name) if name else 'the file'} is not one 2D numeric array. "
+            f"Select one by {request.path.partition('::')[0]}::NAME: {format_names(tables)}."
         )
-    array = members.get(name or tables[0])
-    if array is None:
-        raise FileError(f"{request.path}: there is no {name!r}. {where}")
-    if not hasattr(array, "shape"):
-        raise FileError(f"{request.path}: {name!r} is a group, not an array. {where}")
-    _check_matrix(array, name, request)
-    return array
+    return members[name]
 
 
 def _is_matrix(array: Any) -> bool:
+    """Return whether this is a 2D numeric array that is stored in the file itself."""
     shape = getattr(array, "shape", None)
-    return shape is not None and len(shape) == 2 and 0 not in shape and array.dtype.kind in "fiub"
-
-
-def _check_matrix(array: Any, name: str, request: Request) -> None:
-    if not _is_matrix(array):
-        raise FileError(
-            f"{request.path}: {name} has dtype {array.dtype} and shape {array.shape}, expected a "
-            f"2D numeric array."
-        )
+    if shape is None or getattr(array, "is_virtual", False) or getattr(array, "external", None):
+        return False
+    return len(shape) == 2 and 0 not in shape and array.dtype.kind in "fiub"
 
 
 def check_filled(array: Any, stored: int, request: Request) -> None:

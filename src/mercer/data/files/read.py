@@ -122,8 +122,7 @@ def read_table(
     missing : {"refuse", "keep"}
         Whether missing values raise `MissingValues`, or are NaN in the rows.
     remarks : bool
-        Whether to look for features that are constant or have nearly all of the variance; that
-        takes a pass over the rows.
+        Whether to look for a feature that has nearly all of the variance, in some of the rows.
     format : str, optional
         The file format, such as ``"csv"``, if the path has no suffix. Standard input is read as
         CSV unless its first bytes indicate another format.

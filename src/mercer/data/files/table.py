@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,10 +19,9 @@ from mercer import extras
 from mercer.config import format_bytes, get_config
 from mercer.data.derived import count_missing
 from mercer.data.errors import BudgetError, FileError, MissingValues, format_names
-from mercer.data.files.remarks import Profile, dominant_feature, feature_remarks
 from mercer.data.in_memory import ArraySource, SparseSource
 from mercer.data.source import Source
-from mercer.messages import as_python, format_parameter
+from mercer.messages import as_python, format_parameter, percent
 
 Values = npt.NDArray[Any]
 
@@ -45,6 +45,10 @@ _DAY = r"^\d{4}-\d{2}-\d{2}$"
 # Columns named like identifiers whose values are examined; any further ones are ordinary columns.
 _CANDIDATES = 8
 _MOST_COLUMNS = 2**24
+# Values, of evenly spaced rows, that variances are estimated from.
+_SAMPLE = 100_000
+# A feature with a larger share of the total variance is remarked on.
+_DOMINANT = 0.95
 
 
 @dataclass(frozen=True)
@@ -344,10 +348,8 @@ class Table:
     """The column with the row names."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Why columns were left out that the user did not leave out."""
-    remarks: tuple[str, ...] = ()
-    """What is unusual about features, if that was requested."""
     dominant: str = ""
-    """Names the feature that has nearly all of the variance, if there is one."""
+    """Names the feature that has nearly all of the variance, if that was requested."""
 
     @property
     def row_names(self) -> Values | None:
@@ -382,15 +384,13 @@ def make_table(
     columns: Mapping[int, Any] | None = None,
     weights: Values | None = None,
     reasons: Mapping[int, str] | None = None,
-    flags: Sequence[int] = (),
     named: bool = True,
 ) -> Table:
     """Return the table of a file; raise if missing values are not allowed.
 
-    `features` are the columns of the source, and `flags` those that are true and false; `missing`
-    counts their missing entries, and is None if nobody has counted. The best of `ids` names the
-    rows; `columns` has the values of columns next to the rows, and `reasons` say why others are
-    left out.
+    `features` are the columns of the source; `missing` counts their missing entries, and is None if
+    nobody has counted. The first of `ids` names the rows; `columns` has the values of columns next
+    to the rows, and `reasons` say why others are left out.
     """
     names, columns, features = roles.names, columns or {}, features or roles.features
     used = [names[i] for i in features]
@@ -401,12 +401,7 @@ def make_table(
                 f"{request.path}: {unknown} weights of column {request.weights!r} are missing."
             )
         source = source.weighted(np.asarray(weights, np.float64))
-    remarks, dominant = list[str](), ""
-    if request.remarks and not source.sparse:
-        profile = source.fold(Profile(*source.shape))
-        remarks = feature_remarks(profile, used, [names[i] for i in flags])
-        missing, dominant = profile.missing, dominant_feature(profile, used)
-    elif missing is None and source.waits and request.direct:
+    if missing is None and source.waits and request.direct:
         missing = np.zeros(len(used), np.int64)  # the fit finds them, in its first pass
     elif missing is None:
         missing = count_missing(source)
@@ -432,9 +427,22 @@ def make_table(
         counts,
         source.id,
         {names[i]: why[i] for i in dropped if i in why},
-        tuple(remarks),
-        dominant,
+        dominant_feature(source, used) if request.remarks and not source.sparse else "",
     )
+
+
+def dominant_feature(source: Source, names: Sequence[str]) -> str:
+    """Name the feature that has nearly all of the variance of some rows, if there is one."""
+    n, d = source.shape
+    at = np.linspace(0, n - 1, min(n, max(10, _SAMPLE // d))).astype(np.int64)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # columns without values
+        variances = np.nan_to_num(np.nanvar(source.take(at).astype(np.float64), axis=0))
+    total, i = variances.sum(), int(np.argmax(variances))
+    if d < 2 or not variances[i] > _DOMINANT * total:
+        return ""
+    share = percent(min(0.9999, variances[i] / total))
+    return f"{names[i]!r} has about {share} of the total variance, more than all others together."
 
 
 def make_unnamed_table(

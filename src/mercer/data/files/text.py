@@ -377,7 +377,6 @@ class TextColumns:
         self.roles, self.request, self.total = roles, request, total
         self.named, self.delimiter = file.named, file.delimiter
         self.numeric = {*roles.features, *roles.weights}
-        self.flags: set[int] = set()
         self.reasons: dict[int, str] = {}
         # As text, identifiers keep every digit.
         self.texts: dict[int, tuple[Any, ...]] = dict.fromkeys(roles.extra + roles.candidates, ())
@@ -433,9 +432,7 @@ class TextColumns:
         flags = known.is_in([*TRUE, *FALSE])
         odd = known.is_not_null() & numbers.is_null() & ~flags.fill_null(True)
         if not odd.any():
-            if flags.any():
-                self.flags.add(i)
-                numbers = numbers.fill_null(known.is_in(TRUE).cast(pl.Float64))
+            numbers = numbers.fill_null(known.is_in(TRUE).cast(pl.Float64))
             block.rows = np.require(block.rows, requirements="W")
             block.rows[:, i] = numbers.to_numpy()
             return
@@ -480,7 +477,6 @@ class TextColumns:
             columns=columns,
             weights=np.concatenate(self.weights) if self.weights else None,
             reasons={**self.reasons, **dict.fromkeys(empty, "no values")},
-            flags=[i for i in features if i in self.flags],
             named=self.named,
         )
 
