@@ -442,7 +442,7 @@ def cluster():
         distributed.Client(there) as client,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr("mercer.data.dask.pairs.JOINED_ROWS", 0)  # these chunks are small
+        patch.setattr("mercer.data.dask.chunks.JOINED_ROWS", 0)  # these chunks are small
         yield client
 
 

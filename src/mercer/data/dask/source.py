@@ -11,8 +11,7 @@ import numpy as np
 
 from mercer.arrays import Array, like, numpy_dtype, to_numpy, working_dtype
 from mercer.config import get_config
-from mercer.data.dask.chunks import Chunks
-from mercer.data.dask.pairs import join_small, pair_sums
+from mercer.data.dask.chunks import Chunks, join_small, pair_sums
 from mercer.data.dask.scheduler import compute, constant, no_size_warning
 from mercer.data.fold import Block
 from mercer.data.in_memory import real_matrix_dtype
