@@ -405,7 +405,7 @@ def test_folders_that_are_no_table(tmp_path):
     with pytest.raises(FileError, match=r"a\.parquet and c\.parquet have different columns.*'x23'"):
         as_source(tmp_path)
     pa.parquet.write_table(pa.table({f"x{i}": ["t"] for i in range(D)}), tmp_path / "c.parquet")
-    with pytest.raises(FileError, match=r"'x0' has dtype Float64 in a\.parquet, but String in c"):
+    with pytest.raises(FileError, match=r"a\.parquet and c\.parquet have different.*'x0'"):
         as_source(tmp_path)
     (tmp_path / "npy").mkdir()
     np.save(tmp_path / "npy" / "x.npy", rows())

@@ -19,7 +19,6 @@ from mercer.data.files import (
     NAMELESS,
     MissingValues,
     Table,
-    download_advice,
     is_url,
     read_table,
     split_path,
@@ -169,12 +168,10 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
 
 def check_path(data: str) -> str:
     """Return the path of the data; raise an error if there is nothing to read."""
-    if is_url(data):
-        raise WorkError(download_advice(data))
     path = split_path(data)[0]
     if data != "-" and path.is_dir() and not any(path.iterdir()):
         raise WorkError(f"{data} is an empty folder. Name a data file.")
-    if data == "-" or path.exists():
+    if data == "-" or path.exists() or is_url(data):
         return data
     if not path.parent.is_dir():
         raise WorkError(f"There is no file {data}: the folder {path.parent} does not exist.")

@@ -137,12 +137,6 @@ def _array(collection: Any) -> tuple[Any, Sequence[str] | None]:
             f"arrays and Dask DataFrames are supported."
         )
     real_matrix_dtype(collection)
-    meta = collection._meta
-    if hasattr(meta, "tocsr") or hasattr(meta, "todense"):
-        raise TypeError(
-            f"The chunks of X are sparse ({type(meta).__name__}), but must be dense. Use "
-            f"X.map_blocks(lambda chunk: chunk.toarray()), or X.compute() if it fits in memory."
-        )
     return collection, names
 
 

@@ -6,7 +6,6 @@ from mercer.data.errors import FileError, MissingValues
 from mercer.data.files.read import (
     NAMELESS,
     READERS,
-    download_advice,
     is_url,
     read_source,
     read_table,
@@ -23,7 +22,6 @@ __all__ = [
     "MissingValues",
     "Request",
     "Table",
-    "download_advice",
     "id_names",
     "is_url",
     "read_source",

@@ -148,19 +148,16 @@ def _common_types(parts: Sequence[Part], request: Request) -> dict[str, Any]:
     """Return the dtypes of the columns; raise if the files differ."""
     first, types = parts[0], dict(parts[0].types)
     for part in parts[1:]:
-        odd = sorted(types.keys() ^ part.types.keys())
+        odd = types.keys() ^ part.types.keys()
+        for name in types.keys() & part.types.keys():
+            a, b = types[name], part.types[name]
+            odd |= set() if a == b or (is_numeric(a) and is_numeric(b)) else {name}
+            types[name] = a if a == b else polars().Float64
         if odd:
             raise FileError(
-                f"{request.path}: {first.path.name} and {part.path.name} have different columns "
-                f"({format_names(odd)}). All files of a table must have the same columns."
+                f"{request.path}: {first.path.name} and {part.path.name} have different columns or "
+                f"dtypes ({format_names(sorted(odd))}). All files of a table must have the same."
             )
-        for name, dtype in part.types.items():
-            if dtype != types[name] and not (is_numeric(dtype) and is_numeric(types[name])):
-                raise FileError(
-                    f"{request.path}: column {name!r} has dtype {types[name]} in "
-                    f"{first.path.name}, but {dtype} in {part.path.name}."
-                )
-            types[name] = dtype if dtype == types[name] else polars().Float64
     return types
 
 

@@ -24,7 +24,6 @@ from mercer.data.files.storage import TemporaryFolder
 from mercer.data.files.table import Request, Table
 from mercer.data.files.text import Delimited, read_text, unpack
 from mercer.data.files.text_formats import JSONLines, Spreadsheet, read_strings
-from mercer.data.npy import NpySource
 from mercer.data.source import Source
 from mercer.messages import counted, format_parameter, warn
 
@@ -180,15 +179,11 @@ def read_source(
     Missing values in rows that stay in the file are not counted, which would take a pass: the fit
     refuses them, and says where the first is.
     """
-    file, part = split_path(path)
-    suffix = file.suffix.lower()
-    if suffix == ".npy" and not part and not is_url(path) and not file.is_fifo():
-        return NpySource(file)
     request = Request(str(path), None if columns is None else _names(columns), direct=True)
     table = _table(path, request, None)
     if quiet:
         return table.source
-    if table.id is not None and suffix != ".h5ad":
+    if table.id is not None and split_path(path)[0].suffix.lower() != ".h5ad":
         option = request.option("columns", [table.id, "*"])
         warn(f"{os.fspath(path)}: {table.naming(option)}")
     if table.reasons:
@@ -202,11 +197,6 @@ def is_url(path: str | os.PathLike[str]) -> bool:
     return _URL.match(str(path)) is not None
 
 
-def download_advice(url: str | os.PathLike[str]) -> str:
-    """Return the error about a URL."""
-    return f"{url} is a URL. Download it first, and pass the path of the file, without file://."
-
-
 def split_path(path: str | os.PathLike[str]) -> tuple[Path, str]:
     """Return the path of a file, and the name of the array or sheet that follows ``::``."""
     whole = Path(path).expanduser()
@@ -217,8 +207,8 @@ def split_path(path: str | os.PathLike[str]) -> tuple[Path, str]:
 def _table(path: str | os.PathLike[str], request: Request, format: str | None) -> Table:
     if not os.fspath(path):
         raise FileError("The file path is empty.")
-    if _URL.match(str(path)):
-        raise FileError(download_advice(path))
+    if is_url(path):
+        raise FileError(f"{path} is a URL. Download it first, and pass the path of the file.")
     with progress.session():
         if os.fspath(path) == "-":
             return _read_copy(sys.stdin.buffer, request, format)

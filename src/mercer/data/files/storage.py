@@ -21,7 +21,7 @@ import numpy.typing as npt
 from mercer import progress
 from mercer.arrays import working_dtype
 from mercer.atomic_write import FULL
-from mercer.config import format_bytes, get_config
+from mercer.config import get_config
 from mercer.data.errors import FileGuard, file_errors
 from mercer.data.files.table import memory_share
 from mercer.data.in_memory import ArraySource
@@ -56,12 +56,10 @@ class TemporaryFolder:
         except OSError as error:
             if error.errno not in FULL:
                 raise
-            free = format_bytes(shutil.disk_usage(self.path).free)
             raise OSError(
                 error.errno,
-                f"no room in {self.path.parent} ({free} free) for temporary files, which store "
-                f"rows that exceed the memory budget. Set TMPDIR to a folder with more space, or "
-                f"raise the budget with {format_parameter('memory')}",
+                f"no room in {self.path.parent} for rows that exceed the memory budget. Set TMPDIR "
+                f"to a folder with more space, or raise it with {format_parameter('memory')}",
             ) from error
 
 

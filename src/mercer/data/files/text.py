@@ -163,13 +163,12 @@ class TextFile:
 
 
 class Delimited(TextFile):
-    """Delimited text. Without a delimiter, it is found; if it begins with #, it has comments."""
+    """Delimited text, after comments with #; without a delimiter, it is found."""
 
     def __init__(self, raw: BinaryIO, name: str, request: Request, delimiter: str = "") -> None:
         super().__init__(raw, name, request)
         self.read(self.size)
-        skipped = re.sub(r"\A\n*(#.*\n*)*", "", self.text)
-        self.comments = "#" in self.take(len(self.text) - len(skipped))
+        self.take(len(self.text) - len(re.sub(r"\A\n*(#.*\n*)*", "", self.text)))
         if not self.text:
             raise FileError(f"{name} is empty: it has neither a header nor rows.")
         self.delimiter = delimiter or find_delimiter(self.text)
@@ -178,11 +177,8 @@ class Delimited(TextFile):
         while not self.ended and self._mask()[0].count("\n") < 2:
             self._grow()
         end = self._mask()[0].find("\n") + 1 or len(self.text)
-        head = self.text[:end]
         try:
-            fields, *_ = csv.reader(io.StringIO(head, newline=""), delimiter=self.delimiter)
-            below = csv.reader(io.StringIO(self.text[end:], newline=""), delimiter=self.delimiter)
-            rows = list(filter(None, islice(below, _SAMPLE)))
+            fields, *rows = (row for _, row in islice(self._records(self.text, 1), _SAMPLE))
         except (csv.Error, ValueError) as error:
             raise FileError(f"{name}: the header cannot be read ({error}).") from None
         names = column_names(fields, name)
@@ -190,7 +186,7 @@ class Delimited(TextFile):
             if rows and len(rows[0]) == len(fields) + 1:  # R does not name its row names
                 fields, names = ["", *fields], ["Unnamed: 0", *names]
             self.index = [] if fields[0].strip() else [0]
-            self.size = max(self.size, min(get_config().budget // 32, _PIECE_ROWS * len(head)))
+            self.size = max(self.size, min(get_config().budget // 32, _PIECE_ROWS * end))
             self.take(end)
         self.named, self.names = names is not None, names or list(map(str, range(len(fields))))
         entries = list(map(str.strip, chain.from_iterable(rows or [fields])))
@@ -213,13 +209,9 @@ class Delimited(TextFile):
             if not end:
                 self._grow()
                 continue
-            masked, line = masked[:end], self.line
-            text = self.take(end)
-            for comment in reversed([*re.finditer("(?m)^#.*", masked)] if self.comments else []):
-                text = text[: comment.start()] + text[comment.end() :]
-                masked = masked[: comment.start()] + masked[comment.end() :]
+            line, text = self.line, self.take(end)
             if text.strip("\n"):
-                yield self._convert(text, masked, line)
+                yield self._convert(text, masked[:end], line)
 
     def _mask(self) -> tuple[str, int]:
         """Return the text with quoted fields masked, and where one is open at its end, or -1."""
@@ -249,18 +241,10 @@ class Delimited(TextFile):
         pl, width, frame = polars(), len(self.names), None
         schema = dict.fromkeys(map(str, range(width)), pl.String)
         blank = masked.startswith("\n") or "\n\n" in masked
-        with suppress(pl.exceptions.PolarsError):
-            frame = (
-                None
-                if blank
-                else pl.read_csv(
-                    text.encode(),
-                    has_header=False,
-                    schema=schema,
-                    separator=self.delimiter,
-                    empty_string_is_null=False,
-                )
-            )
+        options = {"schema": schema, "separator": self.delimiter, "empty_string_is_null": False}
+        if not blank:
+            with suppress(pl.exceptions.PolarsError):
+                frame = pl.read_csv(text.encode(), has_header=False, **options)
         if frame is None or masked.count(self.delimiter) != (width - 1) * len(frame):
             rows = []
             for number, record in self._records(text, line):
