@@ -70,15 +70,11 @@ def to_configured_device(source: Source) -> Source:
     name = get_config().device
     if name is None or on_accelerator(source.reference):
         return source
-    if source.remote is not None:
-        raise ValueError(
-            f"device={name!r}: Dask rows are processed by the Dask workers. Omit device."
-        )
-    if source.sparse or isinstance(source, StringSource):
-        content = "sparse rows" if source.sparse else "strings"
+    if source.remote is not None or source.sparse or isinstance(source, StringSource):
+        content = "Dask" if source.remote else "sparse" if source.sparse else "string"
         raise TypeError(
-            f"device={name!r} requires dense numeric rows, but X contains {content}, which only "
-            f"the CPU supports. Omit device{', or pass X.toarray()' if source.sparse else ''}."
+            f"device={name!r} requires dense numeric rows of this process, but X has {content} "
+            f"rows. Omit device{', or pass X.toarray()' if source.sparse else ''}."
         )
     return OnDevice(source, device_reference(name))
 

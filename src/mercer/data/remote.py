@@ -142,12 +142,6 @@ def merge_states(left: Arrays, right: Arrays, task: ChunkTask) -> Arrays:
     return merged
 
 
-def take_from_chunk(chunk: Chunk, at: np.ndarray[Any, Any], task: ChunkTask) -> Array:
-    """Return the rows `at` of a view, all of them in one chunk."""
-    with task.part(chunk) as part:
-        return np.concatenate([part.read(int(row), int(row) + 1) for row in at])
-
-
 def map_chunk(chunk: Chunk, task: ChunkTask) -> Array:
     """Return all rows of the view of one chunk."""
     with task.part(chunk) as part:

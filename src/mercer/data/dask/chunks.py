@@ -125,17 +125,8 @@ class Chunks:
 
     def take(self, view: Source, at: np.ndarray[Any, Any]) -> Array:
         """Return the named rows of a view, in the order named."""
-        out = np.empty((len(at), view.shape[1]), view.dtype)
-        shared = constant(self.task(view))
-        places, tasks = [], []
-        for chunk in self.nonempty:
-            place = np.flatnonzero((at >= chunk.start) & (at < chunk.stop))
-            if len(place):
-                places.append(place)
-                tasks.append(task(remote.take_from_chunk)(chunk, at[place], shared))
-        for place, rows in zip(places, compute(tasks), strict=True):
-            out[place] = rows
-        return out
+        (rows,) = compute([self.as_array(view)[at]])
+        return np.asarray(rows)
 
     def blocks(self, view: Source, rows: int, first: int, step: int) -> Iterator[Block]:
         """Yield blocks of a view, gathering as many chunks at a time as fit in memory."""
