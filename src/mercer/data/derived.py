@@ -28,11 +28,6 @@ class Entrywise(Mapped):
         rows = self.changed(Block(start, rows, None))
         return rows.astype(self.dtype) if self.sparse else cast(rows, self.dtype)
 
-    def _take(self, at: np.ndarray[Any, Any]) -> Array:
-        if not self.sparse or self.remote is not None:
-            return super()._take(at)
-        return np.concatenate([self.read(int(i), int(i) + 1).toarray() for i in at])
-
 
 class ScaledSource(Entrywise):
     """Rows divided by a power of two, which loses nothing."""

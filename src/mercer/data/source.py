@@ -146,7 +146,8 @@ class Source(ABC):
             return self.remote.take(self, at)
         out = empty((len(at), self.shape[1]), self.reference, self.dtype)
         for i, row in enumerate(at):
-            out[i : i + 1, :] = self.read(int(row), int(row) + 1)
+            rows = self.read(int(row), int(row) + 1)
+            out[i : i + 1, :] = rows.toarray() if self.sparse else rows
         return out
 
     def transposed(self) -> Source | None:
@@ -303,7 +304,7 @@ class Source(ABC):
                 f"{format_bytes(room)}. Raise it with {format_parameter('memory')}, or use a "
                 f"method with a basis, such as method=Subset(1000)."
             )
-        return self.collect()
+        return self.read(0, self.shape[0]) if self.sparse else self.collect()
 
     def collect(self, out: Array = None, label: str = "transform") -> Array:
         """Return all rows as one array; the progress bar shows `label`."""

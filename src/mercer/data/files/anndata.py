@@ -184,15 +184,6 @@ class CSRRows(Source):
             rows.sum_duplicates()
         return rows
 
-    def load(self) -> Any:
-        return self.read(0, self.shape[0])
-
-    def _take(self, at: Values) -> Values:
-        out = np.empty((len(at), self.shape[1]), self.dtype)
-        for i, row in enumerate(at.tolist()):
-            out[i] = self.read(row, row + 1).toarray()[0]
-        return out
-
 
 def _names(file: Any, count: int, request: Request) -> list[str]:
     """Return the names in var, made unique as AnnData does."""

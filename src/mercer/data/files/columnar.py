@@ -129,13 +129,12 @@ def read_columnar(paths: Sequence[Path], root: Path, request: Request, tick: Tic
         features = choose_features(request, roles, np.flatnonzero(numeric).tolist(), ids)
         single = all(types[names[i]] == pl.Float32 for i in features)
         dtype = np.dtype(np.float32 if single else np.float64)
-        source, missing = _rows(parts, [names[i] for i in features], dtype, request, tick)
+        source = _rows(parts, [names[i] for i in features], dtype, request, tick)
     kinds = ["dates" if dtype.is_temporal() else str(dtype) for dtype in types.values()]
     return make_table(
         request,
         roles,
         source,
-        missing,
         features=features,
         ids=ids,
         columns=columns,
@@ -168,33 +167,22 @@ def _collect(parts: Sequence[Part], names: Sequence[str]) -> Any:
 
 def _rows(
     parts: Sequence[Part], names: list[str], dtype: Any, request: Request, tick: Tick
-) -> tuple[Source, Any]:
-    """Return rows in memory, in the files or in a temporary file, and their missing entries."""
+) -> Source:
+    """Return rows in memory, in the files or in a temporary file."""
     n, d = sum(part.length for part in parts), len(names)
-    size = sum(part.path.stat().st_size for part in parts)
-    missing = np.zeros(d, np.int64)
-
-    def columns() -> Iterator[Rows]:
-        """Yield the columns; as many are decoded at a time as the budget allows."""
-        step = max(1, get_config().budget // (8 * 16 * n))
-        for first in range(0, d, step):
-            frame = _collect(parts, names[first : first + step])
-            for j, series in enumerate(frame.iter_columns(), first):
-                values = _floats(series, dtype)
-                missing[j] = np.isnan(values).sum()
-                yield values
-            tick(size * frame.width // d)
-
+    tick(sum(part.path.stat().st_size for part in parts))
     if n * d * dtype.itemsize <= memory_share():
-        rows = np.empty((n, d), dtype)
-        for j, values in enumerate(columns()):
-            rows[:, j] = values
-        return ArraySource(rows), missing
+        return ArraySource(np.ascontiguousarray(_floats(_collect(parts, names), dtype)))
     source = Grouped(parts, names, dtype, request.path)
     if stays_in_file(source):
-        tick(size)
-        return source, None
-    return copy_rows(columns(), (n, d), dtype, "F"), missing
+        return source
+    step = max(1, get_config().budget // (8 * 16 * n))  # as many columns as the budget allows
+    columns = (
+        _floats(series, dtype)
+        for first in range(0, d, step)
+        for series in _collect(parts, names[first : first + step]).iter_columns()
+    )
+    return copy_rows(columns, (n, d), dtype, "F")
 
 
 def _floats(values: Any, dtype: Any) -> Rows:

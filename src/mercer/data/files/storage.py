@@ -137,7 +137,8 @@ class Banded(Source):
     def _take(self, at: npt.NDArray[Any]) -> Rows:
         out = np.empty((len(at), self.shape[1]), self.dtype, order=self.order)
         # Many files are checked where a pass begins and ends.
-        if len(self.guard.state) == 1 or not {0, self.shape[0] - 1}.isdisjoint(at[[0, -1]]):
+        ends = {*at[:1].tolist(), *at[-1:].tolist()}
+        if len(self.guard.state) == 1 or ends & {0, self.shape[0] - 1}:
             self.guard.check_all()
         bands = np.searchsorted(self.edges, at, "right") - 1
         with file_errors(*self.label), self.open() as decode:
