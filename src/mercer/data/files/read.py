@@ -156,7 +156,9 @@ def read_table(
     request = Request(
         "standard input" if os.fspath(path) == "-" else str(path),
         None if columns is None else _names(columns),
-        *(None if name is None else str(name) for name in (label, weights, id)),
+        None if label is None else str(label),
+        None if weights is None else str(weights),
+        None if id is None else str(id),
         keep=_names(keep),
         optional=_names(optional),
         drop=_names(drop),

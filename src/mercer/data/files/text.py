@@ -10,7 +10,6 @@ import codecs
 import csv
 import importlib.util
 import io
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -326,7 +325,7 @@ def read_text(
                 raw = stack.enter_context(path.open("rb"))
                 file = opener(raw, request.path if path == root else str(path), request)
                 if columns is None:
-                    columns = TextColumns(file, request, sum(map(os.path.getsize, paths)))
+                    columns = TextColumns(file, request)
                 elif file.names != list(columns.roles.names):
                     odd = sorted({*file.names} ^ {*columns.roles.names}) or file.names
                     raise FileError(
@@ -356,9 +355,9 @@ class TextColumns:
     Rows stay in memory while they take a quarter of the budget, and go to a temporary file else.
     """
 
-    def __init__(self, file: TextFile, request: Request, total: int) -> None:
+    def __init__(self, file: TextFile, request: Request) -> None:
         roles = assign_roles(file.names, request, named=file.named, index=file.index)
-        self.roles, self.request, self.total = roles, request, total
+        self.roles, self.request = roles, request
         self.named, self.delimiter = file.named, file.delimiter
         self.numeric = {*roles.features, *roles.weights}
         self.reasons: dict[int, str] = {}
@@ -376,17 +375,14 @@ class TextColumns:
         """Append a block."""
         for i in self.numeric.intersection(block.unread):
             self._examine(i, block)
-        expected = 0
         if not self.count:
             self.stored = list(filter(self.numeric.__contains__, self.roles.features))
             self.missing = np.zeros(len(self.stored), np.int64)
-            expected = 8 * len(block.rows) * len(self.stored) * self.total // max(1, block.end)
-        every = self.stored == list(range(block.rows.shape[1]))
-        rows = np.ascontiguousarray(block.rows if every else block.rows[:, self.stored])
+        rows = np.ascontiguousarray(block.rows[:, self.stored])
         self.count += len(rows)
         self.missing += np.isnan(rows).sum(axis=0)
         self.rows.append(rows)
-        if self.folder or max(expected, 8 * self.count * len(self.stored)) > memory_share():
+        if self.folder or 8 * self.count * len(self.stored) > memory_share():
             self._spill()
         for i in self.roles.weights:
             self.weights.append(block.rows[:, i].copy())
