@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from mercer import progress
-from mercer.config import format_bytes
+from mercer.config import format_bytes, get_config
 from mercer.data.errors import FileError, FileGuard, file_errors, format_names
 from mercer.data.files.storage import ArrayRows, TemporaryFolder, array_bytes, place_rows
 from mercer.data.files.table import (
@@ -24,7 +24,6 @@ from mercer.data.files.table import (
     check_file_memory,
     import_format,
     make_unnamed_table,
-    memory_share,
     select_columns,
 )
 from mercer.data.in_memory import ArraySource, SparseSource, require_inside
@@ -81,7 +80,7 @@ def read_npz(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
             with folder.writing(), archive.open(entries[0]) as packed, copy.open("wb") as file:
                 shutil.copyfileobj(packed, file, 2**20)
             source = NpySource(copy)
-            if request.all_columns and array_bytes(source) <= memory_share():
+            if request.all_columns and array_bytes(source) <= get_config().budget // 4:
                 with progress.quiet():
                     source = ArraySource(source.collect())
             else:

@@ -23,7 +23,6 @@ from mercer.data.files.table import (
     identifies_rows,
     is_numeric,
     make_table,
-    memory_share,
     polars,
 )
 from mercer.data.in_memory import ArraySource
@@ -126,7 +125,7 @@ def read_columnar(paths: Sequence[Path], root: Path, request: Request, tick: Tic
         frame = _collect(parts, [names[i] for i in extra])
         columns = {i: frame[names[i]] for i in extra}
         ids = [i for i in candidates if identifies_rows(columns[i])]
-        features = choose_features(request, roles, np.flatnonzero(numeric).tolist(), ids)
+        features = choose_features(request, roles, [i for i in roles.features if numeric[i]], ids)
         single = all(types[names[i]] == pl.Float32 for i in features)
         dtype = np.dtype(np.float32 if single else np.float64)
         source = _rows(parts, [names[i] for i in features], dtype, request, tick)
@@ -171,7 +170,7 @@ def _rows(
     """Return rows in memory, in the files or in a temporary file."""
     n, d = sum(part.length for part in parts), len(names)
     tick(sum(part.path.stat().st_size for part in parts))
-    if n * d * dtype.itemsize <= memory_share():
+    if n * d * dtype.itemsize <= get_config().budget // 4:
         return ArraySource(np.ascontiguousarray(_floats(_collect(parts, names), dtype)))
     source = Grouped(parts, names, dtype, request.path)
     if stays_in_file(source):

@@ -23,7 +23,6 @@ from mercer.arrays import working_dtype
 from mercer.atomic_write import FULL
 from mercer.config import get_config
 from mercer.data.errors import FileGuard, file_errors
-from mercer.data.files.table import memory_share
 from mercer.data.in_memory import ArraySource
 from mercer.data.npy import NpySource
 from mercer.data.source import Source
@@ -205,7 +204,7 @@ class ArrayRows(Banded):
 
 def place_rows(source: Banded) -> Source:
     """Return rows in memory if they take a quarter of the budget, else in the file or a copy."""
-    if array_bytes(source) <= memory_share():
+    if array_bytes(source) <= get_config().budget // 4:
         with progress.quiet():
             return ArraySource(source.collect(np.empty(source.shape, source.dtype)))
     if stays_in_file(source):

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import filterfalse
 from typing import Any
 
 import numpy as np
@@ -125,10 +126,10 @@ def assign_roles(
         name = getattr(request, role)
         single[role] = [] if name is None else [find_column(name, place, path, named)]
     optional = [place[name] for name in request.optional if name in place]
-    kept = _match(request.keep, place, path, named)[0]
+    kept = _match(request.keep, place, path, named)[0] if request.keep else []
     extra = dict.fromkeys([*single["id"], *single["label"], *kept, *optional])
     other = {*extra, *single["weights"]}
-    dropped = {*_match(request.drop, place, path, named)[0]} - other
+    dropped = set(_match(request.drop, place, path, named)[0] if request.drop else ()) - other
     features, exact = [i for i in range(len(names)) if i not in index], list[int]()
     if request.columns is not None:
         features, exact = _match(request.columns, place, path, named)
@@ -164,7 +165,7 @@ def choose_features(
     delimiter: str = "",
 ) -> list[int]:
     """Return the features: numeric columns that do not identify rows; raise if there are none."""
-    features = [i for i in roles.features if i in numeric and i not in ids]
+    features = list(filterfalse(ids.__contains__, numeric))
     if features:
         return features
     text = f"{request.path} has no numeric column"
@@ -390,7 +391,7 @@ def make_table(
     to the rows, and `reasons` say why others are left out.
     """
     names, columns, features = roles.names, columns or {}, features or roles.features
-    used = [names[i] for i in features]
+    used = list(map(names.__getitem__, features))
     if weights is not None:
         unknown = int(np.isnan(weights).sum())
         if unknown:
@@ -420,7 +421,7 @@ def make_table(
     return Table(
         source,
         {name: column_values(column) for name, column in source.extra_columns.items()},
-        tuple(names[i] for i in dropped),
+        tuple(map(names.__getitem__, dropped)),
         counts,
         source.id,
         {names[i]: why[i] for i in dropped if i in why},
@@ -475,11 +476,6 @@ def select_columns(source: Source, columns: Sequence[int]) -> Source:
     if isinstance(source, ArraySource):
         return ArraySource(source.array[:, at])
     return source.map(lambda block: block.rows[:, at], len(at))
-
-
-def memory_share() -> int:
-    """Return the maximum bytes of rows kept in memory; larger data stay on disk."""
-    return get_config().budget // 4
 
 
 def check_file_memory(path: str, needed: int) -> None:

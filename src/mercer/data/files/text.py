@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, filterfalse, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,7 +36,6 @@ from mercer.data.files.table import (
     identifies_rows,
     import_format,
     make_table,
-    memory_share,
     polars,
     select_columns,
 )
@@ -69,10 +68,10 @@ _COMPRESSION = {
 }
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
+    codecs.BOM_UTF32_LE: "utf-32",  # begins as that of UTF-16 does
+    codecs.BOM_UTF32_BE: "utf-32",
 }
 
 
@@ -135,9 +134,9 @@ class TextFile:
     def __init__(self, raw: BinaryIO, name: str, request: Request) -> None:
         self.name, self.request, self.text, self.line, self.ended = name, request, "", 1, False
         self.size = max(2**16, min(_PIECE, get_config().budget // 48))
-        start = unpack(raw).read(4)
-        marks = [code for mark, code in _BYTE_ORDER_MARKS.items() if start.startswith(mark)]
-        encoding = marks[0] if marks else request.encoding
+        start, encoding = unpack(raw).read(4), request.encoding
+        for mark, unicode in _BYTE_ORDER_MARKS.items():
+            encoding = unicode if start.startswith(mark) else encoding
         raw.seek(0)
         self.raw, self.file = raw, unpack(raw)
         errors = "replace" if encoding == "cp1252" else "strict"
@@ -177,7 +176,7 @@ class Delimited(TextFile):
             self._grow()
         end = self._mask()[0].find("\n") + 1 or len(self.text)
         try:
-            fields, *rows = (row for _, row in islice(self._records(self.text, 1), _SAMPLE))
+            _, (fields, *rows) = zip(*islice(self._records(self.text, 1), _SAMPLE), strict=True)
         except (csv.Error, ValueError) as error:
             raise FileError(f"{name}: the header cannot be read ({error}).") from None
         names = column_names(fields, name)
@@ -276,7 +275,7 @@ def column_names(fields: Sequence[str], path: str) -> list[str] | None:
     pandas writes for columns without names. A field without text is named as in pandas.
     """
     texts = list(map(str.strip, fields))
-    known = [text for text in texts if text not in MISSING]
+    known = list(filterfalse(MISSING.__contains__, texts))
     if known and all(map(NUMBER.fullmatch, known)):
         counting = len(known) > 1 and known == list(map(str, range(len(known))))
         if not counting or "" in texts[1:]:
@@ -286,13 +285,14 @@ def column_names(fields: Sequence[str], path: str) -> list[str] | None:
             )
             return None
         warn(f"{path}: the first line, 0 to {len(known) - 1}, was read as column names.")
-    return [text or f"Unnamed: {i}" for i, text in enumerate(texts)]
+    for i, text in enumerate(texts):
+        texts[i] = text or f"Unnamed: {i}"
+    return texts
 
 
 def find_delimiter(text: str) -> str:
     """Return the delimiter that gives most lines as many fields as the first; else a comma."""
-    lines = [line for line in text[:_PIECE].split("\n")[: _SAMPLE + 1] if line[:1] not in ("", "#")]
-    lines = lines[:_SAMPLE]  # without a last one that is cut
+    lines = list(filter(None, text[:_PIECE].split("\n")))[:_SAMPLE]
 
     def share(delimiter: str) -> float:
         try:
@@ -382,7 +382,7 @@ class TextColumns:
         self.count += len(rows)
         self.missing += np.isnan(rows).sum(axis=0)
         self.rows.append(rows)
-        if self.folder or 8 * self.count * len(self.stored) > memory_share():
+        if self.folder or 8 * self.count * len(self.stored) > get_config().budget // 4:
             self._spill()
         for i in self.roles.weights:
             self.weights.append(block.rows[:, i].copy())
@@ -442,8 +442,7 @@ class TextColumns:
         ids = [
             i for i in roles.candidates if i in columns and self._identifies(i, columns[i].series)
         ]
-        empty = {i for i, n in zip(self.stored, self.missing, strict=True) if n == self.count}
-        empty -= {*roles.exact}
+        empty = {*np.array(self.stored, int)[self.missing == self.count].tolist()} - {*roles.exact}
         numeric = [i for i in self.stored if i in self.numeric and i not in empty]
         features = choose_features(request, roles, numeric, ids, self.delimiter)
         at = list(map(self.stored.index, features))
