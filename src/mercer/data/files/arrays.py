@@ -76,15 +76,16 @@ def read_npz(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
             source: Source = sparse_source(scipy.sparse.load_npz(path), request)
         elif len(entries) == 1:
             folder = TemporaryFolder()
-            copy = folder.path / "rows.npy"
-            with folder.writing(), archive.open(entries[0]) as packed, copy.open("wb") as file:
+            with (
+                folder.writing(),
+                archive.open(entries[0]) as packed,
+                folder.rows.open("wb") as file,
+            ):
                 shutil.copyfileobj(packed, file, 2**20)
-            source = NpySource(copy)
+            source = folder.source()
             if request.all_columns and array_bytes(source) <= get_config().budget // 4:
                 with progress.quiet():
                     source = ArraySource(source.collect())
-            else:
-                source.folder = folder
         else:
             raise FileError(
                 f"{request.path} contains {len(names)} arrays ({format_names(names)}), expected "

@@ -45,7 +45,14 @@ class TemporaryFolder:
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="mercer-"))
+        self.rows = self.path / "rows.npy"
         weakref.finalize(self, _remove, self.path, os.getpid())
+
+    def source(self) -> NpySource:
+        """Return the rows in the file."""
+        source = NpySource(self.rows)
+        source.folder = self
+        return source
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -76,14 +83,11 @@ def write_header(file: BinaryIO, shape: tuple[int, int], dtype: Any, order: str 
 def copy_rows(chunks: Iterable[Rows], shape: tuple[int, int], dtype: Any, order: str) -> NpySource:
     """Write some rows at a time, or some columns (order F), to a temporary file."""
     folder = TemporaryFolder()
-    path = folder.path / "rows.npy"
-    with folder.writing(), path.open("wb") as file:
+    with folder.writing(), folder.rows.open("wb") as file:
         write_header(file, shape, dtype, order)
         for chunk in chunks:
             file.write(np.ascontiguousarray(chunk, dtype).data)
-    source = NpySource(path)
-    source.folder = folder
-    return source
+    return folder.source()
 
 
 class Banded(Source):

@@ -40,7 +40,6 @@ from mercer.data.files.table import (
     select_columns,
 )
 from mercer.data.in_memory import ArraySource
-from mercer.data.npy import NpySource
 from mercer.data.source import Source
 from mercer.messages import format_parameter, warn
 from mercer.progress import Tick
@@ -397,7 +396,7 @@ class TextColumns:
     def _spill(self) -> None:
         """Write rows to a temporary file."""
         self.folder = self.folder or TemporaryFolder()
-        with self.folder.writing(), (self.folder.path / "rows.npy").open("ab") as file:
+        with self.folder.writing(), self.folder.rows.open("ab") as file:
             if not file.tell():
                 write_header(file, (0, len(self.stored)), np.float64)
             for rows in self.rows:
@@ -468,9 +467,6 @@ class TextColumns:
                 start += len(rows)
                 self.rows[k] = rows[:0]
             return ArraySource(out)
-        path = self.folder.path / "rows.npy"
-        with self.folder.writing(), path.open("r+b") as file:
+        with self.folder.writing(), self.folder.rows.open("r+b") as file:
             write_header(file, (self.count, len(self.stored)), np.float64)
-        source = NpySource(path)
-        source.folder = self.folder
-        return select_columns(source, columns)
+        return select_columns(self.folder.source(), columns)
