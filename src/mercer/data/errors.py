@@ -72,10 +72,10 @@ class FileGuard:
             self.state[Path(path)] = stat.st_mtime_ns, stat.st_size, stat.st_ino
             self.size += stat.st_size
 
-    def check(self, path: Path, file: int | None = None) -> None:
-        """Raise if a file has changed; `file` is its descriptor if it is open."""
+    def check(self, path: Path) -> None:
+        """Raise if a file has changed."""
         try:
-            now = os.stat(path if file is None else file)
+            now = os.stat(path)
         except FileNotFoundError:
             raise FileError(
                 f"{path} was removed while it was being read. Restore it and fit again."

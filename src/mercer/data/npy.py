@@ -55,30 +55,17 @@ class NpySource(Source):
     def _stored(self, start: int, stop: int) -> Any:
         """Return rows in the dtype of the file."""
         n, d = self.shape
-        with self._open() as file:
-            if self.contiguous:
-                return self._numbers(file, start * d, (stop - start) * d).reshape(-1, d)
-            columns = np.empty((d, stop - start), self.stored)
-            for j in range(d):
-                columns[j] = self._numbers(file, j * n + start, stop - start)
-            return columns.T
+        self.guard.check(self.path)
+        if self.contiguous:
+            return self._numbers(start * d, (stop - start) * d).reshape(stop - start, d)
+        columns = np.empty((d, stop - start), self.stored)
+        for j in range(d):
+            columns[j] = self._numbers(j * n + start, stop - start)
+        return columns.T
 
-    def _open(self) -> Any:
-        try:
-            file = self.path.open("rb", buffering=0)
-        except FileNotFoundError:
-            self.guard.check(self.path)  # says that it was removed
-            raise
-        try:
-            self.guard.check(self.path, file.fileno())
-        except FileError:
-            file.close()
-            raise
-        return file
-
-    def _numbers(self, file: Any, first: int, count: int) -> Any:
-        file.seek(self.offset + first * self.stored.itemsize)
-        numbers = np.fromfile(file, self.stored, count)
+    def _numbers(self, first: int, count: int) -> Any:
+        offset = self.offset + first * self.stored.itemsize
+        numbers = np.fromfile(self.path, self.stored, count, offset=offset)
         if len(numbers) < count:
             raise FileError(f"{self.path} was truncated while it was being read.")
         return numbers

@@ -180,12 +180,11 @@ class Source(ABC):
         end = self.origin + self.shape[0]
         starts = range(self.origin + first * rows, end, step * rows)
         stored, maps = self.unmapped()
-        reads = None
-        if self.waits:  # only stored rows are read ahead; this thread applies the maps
-            reads = read_ahead(stored.read, [(start, min(start + rows, end)) for start in starts])
-        for start in starts:
-            stop = min(start + rows, end)
-            array = stored.read(start, stop) if reads is None else next(reads)
+        spans = [(start, min(start + rows, end)) for start in starts]
+        # Only stored rows are read ahead; this thread applies the maps.
+        reads = (read_ahead if self.waits else itertools.starmap)(stored.read, spans)
+        for start, stop in spans:
+            array = next(reads)
             for mapped in maps:
                 array = mapped.apply(start, array)
             yield Block(start, array, None if self.weights is None else self.counts(start, stop))
