@@ -103,18 +103,14 @@ def file_errors(path: Path | str, format: str) -> Iterator[None]:
         yield
     except (FileError, MissingValues, BudgetError, ImportError):
         raise
-    except OSError as error:
-        if error.filename is not None or error.errno in _DISK:
-            raise  # from the system: no such file, no permission, no space
-        raise _unreadable(path, format, error) from error
     except BaseException as error:
+        # From the system: no such file, no permission, no space.
+        system = isinstance(error, OSError) and (error.filename or error.errno in _DISK)
         # A panic of Rust code, as in Polars, is not an Exception.
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        panic = type(error).__name__ == "PanicException"
+        if system or not (panic or isinstance(error, Exception)):
             raise
-        raise _unreadable(path, format, error) from error
-
-
-def _unreadable(path: Path | str, format: str, error: BaseException) -> FileError:
-    text = " ".join(str(error).split())
-    reason = f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
-    return FileError(f"{path} could not be read as {format} ({reason}). Recreate the file.")
+        reason = ": ".join(filter(None, [type(error).__name__, " ".join(str(error).split())[:300]]))
+        raise FileError(
+            f"{path} could not be read as {format} ({reason}). Recreate the file."
+        ) from error

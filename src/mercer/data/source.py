@@ -298,10 +298,9 @@ class Source(ABC):
         needed, room = self.shape[0] * self.shape[-1] * self.dtype.itemsize, get_config().budget
         if self.remote is not None and needed > room:
             raise BudgetError(
-                f"Loading all rows of a {type(self).__name__} of shape {self.shape} into memory "
-                f"takes {format_bytes(needed)}, more than the memory budget of "
-                f"{format_bytes(room)}. Raise it with {format_parameter('memory')}, or use a "
-                f"method with a basis, such as method=Subset(1000)."
+                f"Rows of shape {self.shape} take {format_bytes(needed)}, more than the memory "
+                f"budget of {format_bytes(room)}. Raise it with {format_parameter('memory')}, or "
+                f"use a method with a basis, such as method=Subset(1000)."
             )
         return self.read(0, self.shape[0]) if self.sparse else self.collect()
 

@@ -205,8 +205,8 @@ def read_hdf5(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -
     return table
 
 
-def hdf5_rows(path: Path, array: Any, request: Request, columns: Sequence[int] | None) -> Source:
-    """Return some columns of a dataset of rows and columns; None returns all."""
+def hdf5_rows(path: Path, array: Any, request: Request, columns: Sequence[int]) -> Source:
+    """Return some columns of a dataset of rows and columns."""
     if not _is_matrix(array):
         raise FileError(f"{request.path}: {array.name} is not a 2D numeric array of this file.")
     check_filled(array, array.id.get_storage_size(), request)

@@ -175,34 +175,27 @@ class ArrayRows(Banded):
         self,
         opener: Callable[[], AbstractContextManager[Any]],
         array: Any,
-        columns: Sequence[int] | None,
+        columns: Sequence[int],
         guard: FileGuard,
         label: tuple[str, str],
     ) -> None:
         n, d = (int(size) for size in array.shape)
-        columns = None if columns is None or list(columns) == list(range(d)) else columns
         # Rows that are not in chunks are read some at a time.
         chunk = max(1, _BAND // (d * array.dtype.itemsize))
         chunk = int(array.chunks[0]) if array.chunks else chunk
         edges = np.append(np.arange(0, n, chunk), n)
-        super().__init__(
-            (n, d if columns is None else len(columns)), array.dtype, edges, guard, label
-        )
-        self.opener = opener
-        self.columns = None if columns is None else np.asarray(columns)
+        super().__init__((n, len(columns)), array.dtype, edges, guard, label)
+        self.opener, self.columns = opener, np.asarray(columns)
 
     @property
     def width(self) -> int:
-        return self.shape[1] if self.columns is None else int(np.ptp(self.columns)) + 1
+        return int(np.ptp(self.columns)) + 1
 
     @contextmanager
     def open(self) -> Iterator[Decode]:
+        low = int(self.columns.min())
+        part, at = slice(low, low + self.width), self.columns - low
         with self.opener() as array:
-            if self.columns is None:
-                yield lambda start, stop: np.asarray(array[start:stop, :])
-                return
-            at, low = self.columns - self.columns.min(), int(self.columns.min())
-            part = slice(low, low + self.width)
             yield lambda start, stop: np.asarray(array[start:stop, part])[:, at]
 
 
