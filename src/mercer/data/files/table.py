@@ -199,6 +199,10 @@ def _match(
 
     Without names, "3-7" is a range of columns.
     """
+    unknown = [name for name in wanted if name not in place and set("*?[").isdisjoint(name)]
+    if named and len(unknown) > 1:
+        there = format_names(place)
+        raise FileError(f"{path} has no columns {format_names(unknown)}. Columns: {there}.")
     columns, exact = list[int](), list[int]()
     for name in wanted:
         ends = None if named else re.fullmatch(r"(\d{1,9})-(\d{1,9})", name)
