@@ -22,7 +22,7 @@ from mercer.data.derived import count_missing
 from mercer.data.errors import BudgetError, FileError, MissingValues, format_names
 from mercer.data.in_memory import ArraySource, SparseSource
 from mercer.data.source import Source
-from mercer.messages import as_python, format_parameter, percent
+from mercer.messages import as_python, counted, format_parameter, percent
 
 Values = npt.NDArray[Any]
 
@@ -120,7 +120,8 @@ def assign_roles(
     path, place = request.path, dict(zip(names, range(len(names)), strict=True))
     if len(place) < len(names):
         twice = [name for name, count in Counter(names).items() if count > 1]
-        raise FileError(f"{path}: column names occur more than once: {format_names(twice)}.")
+        what = counted(len(twice), "column name occurs", "column names occur")
+        raise FileError(f"{path}: {what} more than once: {format_names(twice)}.")
     single: dict[str, list[int]] = {}
     for role in ("id", "label", "weights"):
         name = getattr(request, role)
