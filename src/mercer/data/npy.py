@@ -109,13 +109,13 @@ def _header(path: Path) -> tuple[tuple[int, int], bool, np.dtype[Any], int]:
         raise
     except Exception as error:  # of any type: NumPy parses the header as Python text
         raise FileError(
-            f"{path} is not a complete .npy file of numbers that NumPy can read ({error}). "
-            f"Write one with numpy.save."
+            f"{path} is not a .npy file of numbers that NumPy can read, or it is truncated "
+            f"({error}). Write float32 or float64 with numpy.save."
         ) from None
     if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise FileError(
             f"{path} contains an array of shape {array.shape} and dtype {array.dtype}, expected "
-            f"2D and real numbers. Reshape or convert it before saving."
+            f"2D and real numbers. Reshape it, or save it as float32 or float64."
         )
     n, d = array.shape
     return (n, d), not array.flags.c_contiguous, array.dtype, array.offset

@@ -46,7 +46,7 @@ def read_npy(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
 
 def _numbered(request: Request, source: Source) -> Table:
     if 0 in source.shape:
-        raise FileError(f"{request.path} contains an empty array of shape {source.shape}.")
+        raise FileError(f"{request.path}: shape {source.shape}, a row and a column are required.")
 
     def column(j: int) -> Any:
         if isinstance(source, NpySource):
