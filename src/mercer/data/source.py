@@ -180,7 +180,8 @@ class Source(ABC):
         end = self.origin + self.shape[0]
         starts = range(self.origin + first * rows, end, step * rows)
         stored, maps = self.unmapped()
-        spans = [(start, min(start + rows, end)) for start in starts]
+        stops = np.minimum(np.asarray(starts) + rows, end).tolist()
+        spans = list(zip(starts, stops, strict=True))
         # Only stored rows are read ahead; this thread applies the maps.
         reads = (read_ahead if self.waits else itertools.starmap)(stored.read, spans)
         for start, stop in spans:
