@@ -16,11 +16,8 @@ from numpy.testing import assert_array_equal
 
 from mercer import (
     PCA,
-    Denoiser,
     KernelPCA,
-    NearestProjection,
     NoveltyDetector,
-    SubspaceClassifier,
     config_context,
 )
 from mercer.data import as_source
@@ -113,69 +110,24 @@ def test_json_lines(tmp_path):
         read_table(path)
 
 
-@pytest.mark.parametrize("name", ["x.zip", "x.rds", "x.pkl", "x.tar"])
-def test_other_kinds_of_files_have_a_remedy(tmp_path, name):
-    (tmp_path / name).write_bytes(b"whatever")
-    with pytest.raises(FileError, match=r"x\.\w+: .*(Save|Unpack|write it as CSV|Load)"):
-        read_table(tmp_path / name)
-
-
-@pytest.mark.parametrize(
-    ("url", "command"),
-    [
-        ("https://example.org/x.csv?a=1&b=2", "curl -LO 'https://example.org/x.csv?a=1&b=2'"),
-        ("ftp://example.org/x.csv", "curl -LO ftp://example.org/x.csv"),
-        ("s3://bucket/x.parquet", "aws s3 cp s3://bucket/x.parquet ."),
-        ("gs://bucket/x.parquet", "gcloud storage cp gs://bucket/x.parquet ."),
-        ("hdfs://host/x.parquet", None),
-        ("abfs://container/x.parquet", None),
-    ],
-)
-def test_addresses(url, command):
-    """A command is one that knows the scheme; else there is none."""
+@pytest.mark.parametrize("url", ["https://example.org/x.csv?a=1", "s3://b/x.parquet", "file:///x"])
+def test_addresses(url):
     for read in (read_table, PCA(1).fit, as_source):
         with pytest.raises(FileError) as refused:
             read(url)
-        said = str(refused.value)
-        assert said.startswith(f"{url} is a URL. Download it first")
-        assert said.endswith(f"for example: {command}" if command else "pass the path of the file.")
-        assert ("curl" in said) == url.startswith(("http", "ftp"))
+        assert str(refused.value).startswith(f"{url} is a URL. Download it first")
 
 
-def test_the_address_of_a_file():
-    with pytest.raises(FileError, match="Pass the path of the file, without file://"):
-        read_table("file:///data/x.csv")
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        PCA(1),
-        KernelPCA(1),
-        NoveltyDetector(),
-        NoveltyDetector(PCA(1)),
-        Denoiser(),
-        SubspaceClassifier(),
-        NearestProjection(),
-        None,
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_missing_values_have_a_remedy_that_works(tmp_path, model):
-    """The lines run as they stand, and fit what the user has called."""
+def test_missing_values_have_a_remedy_that_works(tmp_path):
+    """The lines run as they stand."""
     path = tmp_path / "x.csv"
     lines = [f"{i % 7},{(3 * i) % 11}.5" for i in range(30)]
     path.write_text("\n".join(["a,b", *lines, ",5"]) + "\n")
-    y = np.arange(31) % 2
     with pytest.raises(MissingValues) as caught:
-        read_table(path) if model is None else model.fit(path, y)
-    caught = pickle.loads(pickle.dumps(caught.value))
-    names = {"y": y}
+        PCA(1).fit(path)
+    caught, names = pickle.loads(pickle.dumps(caught.value)), {}
     exec(str(caught).split("with column means: ")[1].split(". Or drop")[0], names)
-    if model is None:
-        assert np.isfinite(names["X"]).all()
-    else:
-        assert type(names["model"][-1]) is type(model)
+    assert np.isfinite(names["X"]).all()
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".csv.gz"])
@@ -229,10 +181,7 @@ def test_the_default_of_r(tmp_path, sep, quote):
     [
         "# made by hand, on a Monday\n" + TABLE,
         "# one\n#\n# two, three\n\n" + TABLE,
-        "#a,b\n1,2\n3,5\n4,4\n",
-        "# made\n# a,b\n1,2\n3,5\n4,4\n",
-        "# made\r\na,b\r\n1,2\r\n# in between\r\n3,5\r\n4,4\r\n",
-        "# made\na,b\n1,2\n#3,4\n3,5\n4,4\n# the end\n",
+        "# made\r\n\r\na,b\r\n1,2\r\n3,5\r\n4,4\r\n",
     ],
 )
 def test_comments(tmp_path, text):
@@ -244,12 +193,12 @@ def test_comments(tmp_path, text):
 
 
 def test_comments_and_no_rows(tmp_path):
-    (tmp_path / "x.csv").write_text("# made\na,b\n# the end")
+    (tmp_path / "x.csv").write_text("# made\na,b\n")
     with pytest.raises(FileError, match="has a header, but no rows"):
         read_table(tmp_path / "x.csv")
 
 
-def test_a_number_sign_is_a_comment_only_below_others(tmp_path):
+def test_a_number_sign_is_a_comment_only_at_the_top(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text('tag,a,b\n#1,1,2\n#2,3,5\n"x\n#y",4,4\n')
     table = read_table(path, keep=["tag"])
@@ -370,7 +319,7 @@ def write_mixed(folder):
         ("x.csv", "a,b\n1,2\n,5\n4,4\n", ["a", "b"]),
         ("x.tsv", pd.DataFrame({"a": [1, 2], "b": [4, 2]}).to_parquet, ["a", "b"]),
         ("rows", write_mixed, ["a", "b"]),
-        *((name, R, ["a", "b"]) for name in ("x.txt", "x.tsv")),
+        ("x.txt", R, ["a", "b"]),
     ],
 )
 def test_the_call_that_a_fit_to_a_path_advises_works(tmp_path, name, write, names):
@@ -410,10 +359,3 @@ def test_dates_beside_numbers_are_named_and_nothing_else_is_said():
     table = pd.DataFrame({"day": pd.to_datetime(["2024-01-01", "2024-01-02"]), "a": [1.5, 2.5]})
     with pytest.raises(TypeError, match=r"column 0 \('day'\).*not a number.*drop them\.$"):
         PCA(1).fit(table)
-
-
-def test_lines_of_words_are_not_taken_for_a_table(tmp_path):
-    (tmp_path / "x.txt").write_text("chapter 1 of 2\na word\ntwo words, 3 more\n")
-    with pytest.raises(ValueError, match="X contains strings") as told:
-        PCA(1).fit(tmp_path / "x.txt")
-    assert "table" not in str(told.value)

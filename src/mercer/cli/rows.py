@@ -51,8 +51,6 @@ def notes(options: Options, table: Table) -> list[str]:
     suffix = split_path(options.data)[0].suffix.lower()
     if options.id is None and table.id is not None and suffix != ".h5ad":
         texts.append(table.naming(as_option("columns", [table.id, "*"])))
-    elif table.unnamed:
-        texts.append(table.unnamed)
     if table.reasons:
         texts.append(f"left out: {table.left_out}.")
         ids = [name for name, reason in table.reasons.items() if reason == "identifier"]
@@ -67,7 +65,6 @@ def notes(options: Options, table: Table) -> list[str]:
     dropped = [name for name in table.dropped if _matches(name, options.dropped)]
     if dropped:
         texts.append(f"left out by --drop: {format_names(dropped)}.")
-    texts += table.remarks
     if table.dominant and options.scale == "none":
         texts.append(f"{table.dominant} --scale zscore gives all columns the same variance.")
     return texts

@@ -19,7 +19,7 @@ from mercer.data.checks import (
     require_finite_sums,
     require_present,
 )
-from mercer.data.derived import PastRows, ScaledSource, ShiftedSource, StoredCounts
+from mercer.data.derived import PastRows, ScaledSource, ShiftedSource, count_stored
 from mercer.data.device import (
     DeviceRows,
     array_source_like,
@@ -48,12 +48,12 @@ __all__ = [
     "ShiftedSource",
     "Source",
     "SparseSource",
-    "StoredCounts",
     "StringSource",
     "array_source_like",
     "as_source",
     "cache_on_device",
     "check_weights",
+    "count_stored",
     "device_context",
     "fingerprint",
     "is_lazy",

@@ -11,7 +11,7 @@ from mercer.arrays import Array, Vector, is_dask, is_finite, to_numpy
 from mercer.data.fold import Block, Fold
 from mercer.data.in_memory import StringSource
 from mercer.data.source import Source
-from mercer.messages import format_parameter
+from mercer.messages import counted, format_parameter
 
 # Rows and entries of a fingerprint, at most; letters of a string.
 _ROWS, _ENTRIES, _LETTERS = 256, 2**20, 1024
@@ -113,35 +113,25 @@ def require_present(X: Any, called: str = "X") -> None:
         X = np.ma.stack(X)
     if isinstance(X, np.ma.MaskedArray):
         missing, what = np.ma.getmaskarray(X), ("masked entry", "masked entries")
-        remedy = (
-            f"Impute them, for example with {called}.filled(numpy.nan) and "
-            f"sklearn.impute.SimpleImputer, or drop those rows."
-        )
+        remedy = f"Impute them, for example after {called}.filled(numpy.nan)"
     else:
         dates = X if isinstance(X, np.ndarray) else _dates(X)
         if dates is None or dates.dtype.kind not in "mMO":
             return
-        if dates.dtype.kind == "O":
-            times = (np.datetime64, np.timedelta64)
-            missing = np.reshape(
-                [isinstance(x, times) and bool(np.isnat(x)) for x in dates.ravel()], dates.shape
-            )
-        else:
-            missing = np.isnat(dates)
+        entries = dates.ravel().tolist() if dates.dtype.kind == "O" else dates.ravel()
+        times = (np.datetime64, np.timedelta64)
+        missing = np.array([isinstance(x, times) and bool(np.isnat(x)) for x in entries])
+        missing = missing.reshape(dates.shape)
         what = ("missing date (NaT)", "missing dates (NaT)")
-        remedy = "Convert the dates to numbers (NaT becomes NaN) and impute, or drop those rows."
+        remedy = "Convert the dates to numbers (NaT becomes NaN) and impute"
     at = np.argwhere(missing)
-    if not len(at):
-        return
-    one, dims = len(at) == 1, at.shape[1]
-    names = ["row", "column"] if dims < 3 else ["row", "line", "column", "channel"]
-    if dims > 4:
-        names = ["row", *(f"index {i}" for i in range(1, dims))]
-    places = ", ".join(f"{name} {i}" for name, i in zip(names, at[0], strict=False))
-    raise ValueError(
-        f"{called} has {len(at)} {what[not one]}, {'' if one else 'the first '}in {places}. "
-        f"{remedy}"
-    )
+    if len(at):
+        row, *column = at[0].tolist()
+        place = f", column {', '.join(map(str, column))}" if column else ""
+        raise ValueError(
+            f"{called} has {counted(len(at), *what)}, the first in row {row}{place}. {remedy}, or "
+            f"drop those rows."
+        )
 
 
 def _dates(X: Any) -> np.ndarray[Any, Any] | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from mercer.arrays import Array, Vector, cast, like
 from mercer.data.fold import Block, Fold
@@ -25,11 +27,6 @@ class Entrywise(Mapped):
     def apply(self, start: int, rows: Array) -> Array:
         rows = self.changed(Block(start, rows, None))
         return rows.astype(self.dtype) if self.sparse else cast(rows, self.dtype)
-
-    def _take(self, at: np.ndarray[Any, Any]) -> Array:
-        if not self.sparse or self.remote is not None:
-            return super()._take(at)
-        return np.concatenate([self.read(int(i), int(i) + 1).toarray() for i in at])
 
 
 class ScaledSource(Entrywise):
@@ -93,25 +90,48 @@ class PastRows(Source):
         raise ValueError("The rows of earlier batches are not stored.")
 
 
-class StoredCounts(Fold):
-    """Counts the stored entries of every column of sparse rows."""
+class ColumnCounts(Fold):
+    """Counts entries of every column; `count` counts those of a block."""
 
-    label = "stored entries"
-
-    def __init__(self, width: int) -> None:
-        self.count = np.zeros(width, np.int64)
+    def __init__(
+        self, width: int, count: Callable[[Block], npt.NDArray[np.int64]], label: str
+    ) -> None:
+        self.total, self.count, self.label = np.zeros(width, np.int64), count, label
 
     def add(self, block: Block) -> None:
-        self.count += np.bincount(block.rows.indices, minlength=len(self.count))
+        self.total += self.count(block)
 
     def merge(self, other: Self) -> None:
-        self.count += other.count
+        self.total += other.total
 
     def spawn(self) -> Self:
-        return type(self)(len(self.count))
+        return type(self)(len(self.total), self.count, self.label)
 
     def arrays(self) -> dict[str, Array]:
-        return {"count": self.count}
+        return {"total": self.total}
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        self.count[:] = arrays["count"]
+        self.total[:] = arrays["total"]
+
+
+def stored_by_column(block: Block) -> npt.NDArray[np.int64]:
+    """Count the stored entries of every column of sparse rows."""
+    return np.bincount(block.rows.indices, minlength=block.rows.shape[1])
+
+
+def missing_by_column(block: Block) -> npt.NDArray[np.int64]:
+    """Count the missing entries of every column."""
+    rows = block.rows
+    if hasattr(rows, "tocsr"):
+        return np.bincount(rows.indices[np.isnan(rows.data)], minlength=rows.shape[1])
+    return np.asarray(np.isnan(rows).sum(axis=0))
+
+
+def count_missing(source: Source) -> npt.NDArray[np.int64]:
+    """Return the number of missing entries of every column, in one pass."""
+    return source.fold(ColumnCounts(source.shape[1], missing_by_column, "missing values")).total
+
+
+def count_stored(source: Source) -> npt.NDArray[np.int64]:
+    """Return the number of stored entries of every column of sparse rows, in one pass."""
+    return source.fold(ColumnCounts(source.shape[1], stored_by_column, "stored entries")).total

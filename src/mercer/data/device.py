@@ -21,9 +21,8 @@ from mercer.arrays import (
     to_numpy,
 )
 from mercer.config import config_context, get_config
-from mercer.data.fold import Block
 from mercer.data.in_memory import ArraySource, StringSource
-from mercer.data.source import Mapped, Source
+from mercer.data.source import Source
 
 
 class OnDevice(Source):
@@ -37,13 +36,9 @@ class OnDevice(Source):
     parallel = False
 
     def __init__(self, source: Source, reference: Array) -> None:
-        self.source, self.reference = source, reference
+        self.source, self.reference, self.output = source, reference, source.output_reference
         self.shape, self.dtype, self.held_bytes = source.shape, source.dtype, source.held_bytes
         self.names, self.weights, self.by_columns = source.names, source.weights, source.by_columns
-
-    @property
-    def output_reference(self) -> Array:
-        return self.source.output_reference
 
     @property
     def row_bytes(self) -> int:
@@ -67,22 +62,7 @@ class DeviceRows(ArraySource):
 
     def __init__(self, rows: Array, source: Source) -> None:
         super().__init__(rows, source.names)
-        self._output_reference = source.output_reference
-
-    @property
-    def output_reference(self) -> Array:
-        return self._output_reference
-
-
-class OnOutputDevice(Mapped):
-    """Rows that a device computes, copied to where the data came from."""
-
-    def __init__(self, source: Source) -> None:
-        def copied(block: Block) -> Array:
-            return like(to_numpy(block.rows), source.output_reference)
-
-        super().__init__(source, copied, source.shape[1], source.dtype, 0)
-        self.reference = source.output_reference
+        self.output = source.output_reference
 
 
 def to_configured_device(source: Source) -> Source:
@@ -90,15 +70,11 @@ def to_configured_device(source: Source) -> Source:
     name = get_config().device
     if name is None or on_accelerator(source.reference):
         return source
-    if source.remote is not None:
-        raise ValueError(
-            f"device={name!r}: Dask rows are processed by the Dask workers. Omit device."
-        )
-    if source.sparse or isinstance(source, StringSource):
-        content = "sparse rows" if source.sparse else "strings"
+    if source.remote is not None or source.sparse or isinstance(source, StringSource):
+        content = "Dask" if source.remote else "sparse" if source.sparse else "string"
         raise TypeError(
-            f"device={name!r} requires dense numeric rows, but X contains {content}, which only "
-            f"the CPU supports. Omit device{', or pass X.toarray()' if source.sparse else ''}."
+            f"device={name!r} requires dense numeric rows of this process, but X has {content} "
+            f"rows. Omit device{', or pass X.toarray()' if source.sparse else ''}."
         )
     return OnDevice(source, device_reference(name))
 
@@ -122,9 +98,12 @@ def array_source_like(rows: Array, source: Source) -> ArraySource:
 
 def to_output_device(source: Source) -> Source:
     """Return rows as arrays of the library and device that the data came from."""
-    return (
-        source if same_device(source.reference, source.output_reference) else OnOutputDevice(source)
-    )
+    output = source.output_reference
+    if same_device(source.reference, output):
+        return source
+    copied = source.map(lambda block: like(to_numpy(block.rows), output), source.shape[1])
+    copied.reference = output
+    return copied
 
 
 @contextlib.contextmanager

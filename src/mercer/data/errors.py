@@ -7,7 +7,6 @@ import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from mercer.messages import counted
 
@@ -25,14 +24,7 @@ class BudgetError(MemoryError):
 
 
 class MissingValues(ValueError):  # noqa: N818
-    """Rows have missing entries.
-
-    Attributes
-    ----------
-    missing : dict
-        Number of missing entries by column.
-    estimator : tuple of str or None
-        Module, name and arguments of `fit` of the estimator that was fitted to the rows.
+    """Rows have missing entries: `missing` has their number by column.
 
     Examples
     --------
@@ -44,12 +36,14 @@ class MissingValues(ValueError):  # noqa: N818
     def __init__(self, path: object, missing: Mapping[str, int]) -> None:
         super().__init__(path, missing)
         self.path, self.missing = path, dict(missing)
-        self.estimator: tuple[str, str, str] | None = None
 
     def __str__(self) -> str:
         return (
             f"{self.summary} Impute missing values, for example with column means: "
-            f"{self.remedy}. Or drop those rows or columns."
+            f"from sklearn.impute import SimpleImputer; "
+            f"from mercer.data.files import read_table; "
+            f"X = read_table({str(self.path)!r}, missing='keep').source.collect(); "
+            f"X = SimpleImputer().fit_transform(X). Or drop those rows or columns."
         )
 
     @property
@@ -58,27 +52,9 @@ class MissingValues(ValueError):  # noqa: N818
         most = sorted(self.missing.items(), key=lambda item: -item[1])
         shown = ", ".join(f"{count} of {name!r}" for name, count in most[:_SHOWN])
         total, rest = sum(self.missing.values()), len(most) - _SHOWN
-        values = "values are" if total > 1 else "value is"
         others = f" and of {counted(rest, 'more column')}" if rest > 0 else ""
-        return f"{self.path}: {total} {values} missing: {shown}{others}."
-
-    @property
-    def remedy(self) -> str:
-        """Lines of Python that impute the values, separated by semicolons."""
-        lines = [
-            "from sklearn.impute import SimpleImputer",
-            "from mercer.data.files import read_table",
-            f"X = read_table({str(self.path)!r}, missing='keep').source.collect()",
-        ]
-        if self.estimator is None:
-            return "; ".join([*lines, "X = SimpleImputer().fit_transform(X)"])
-        module, name, arguments = self.estimator
-        lines[1:1] = ["from sklearn.pipeline import make_pipeline", f"from {module} import {name}"]
-        model = f"model = make_pipeline(SimpleImputer(), {name}()).fit({arguments})"
-        return "; ".join([*lines, model])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path, self.missing), {"estimator": self.estimator}
+        values = counted(total, "value is", "values are")
+        return f"{self.path}: {values} missing: {shown}{others}."
 
 
 class FileGuard:
@@ -96,10 +72,10 @@ class FileGuard:
             self.state[Path(path)] = stat.st_mtime_ns, stat.st_size, stat.st_ino
             self.size += stat.st_size
 
-    def check(self, path: Path, file: int | None = None) -> None:
-        """Raise if a file has changed; `file` is its descriptor if it is open."""
+    def check(self, path: Path) -> None:
+        """Raise if a file has changed."""
         try:
-            now = os.stat(path if file is None else file)
+            now = os.stat(path)
         except FileNotFoundError:
             raise FileError(
                 f"{path} was removed while it was being read. Restore it and fit again."
@@ -127,18 +103,14 @@ def file_errors(path: Path | str, format: str) -> Iterator[None]:
         yield
     except (FileError, MissingValues, BudgetError, ImportError):
         raise
-    except OSError as error:
-        if error.filename is not None or error.errno in _DISK:
-            raise  # from the system: no such file, no permission, no space
-        raise _unreadable(path, format, error) from error
     except BaseException as error:
+        # From the system: no such file, no permission, no space.
+        system = isinstance(error, OSError) and (error.filename or error.errno in _DISK)
         # A panic of Rust code, as in Polars, is not an Exception.
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        panic = type(error).__name__ == "PanicException"
+        if system or not (panic or isinstance(error, Exception)):
             raise
-        raise _unreadable(path, format, error) from error
-
-
-def _unreadable(path: Path | str, format: str, error: BaseException) -> FileError:
-    text = " ".join(str(error).split())
-    reason = f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
-    return FileError(f"{path} could not be read as {format} ({reason}). Recreate the file.")
+        reason = ": ".join(filter(None, [type(error).__name__, " ".join(str(error).split())[:300]]))
+        raise FileError(
+            f"{path} could not be read as {format} ({reason}). Recreate the file."
+        ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
@@ -108,22 +109,32 @@ class Fold(ABC):
         """Add pending blocks, so that the state takes the least memory."""
 
 
-class Collect(Fold):
-    """Writes every block to its place in an array."""
+class Place(Fold):
+    """Writes every block to its place in an array or a file, which all workers share."""
 
     local = True
+
+    def merge(self, other: Self) -> None:
+        pass
+
+    def spawn(self) -> Self:
+        return copy.copy(self)
+
+    def arrays(self) -> dict[str, Array]:
+        return {}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        pass
+
+
+class Collect(Place):
+    """Writes every block to its place in an array."""
 
     def __init__(self, out: Array, label: str = "transform") -> None:
         self.out, self.label = out, label
 
     def add(self, block: Block) -> None:
         self.out[block.start : block.stop, ...] = block.dense(numpy_dtype(self.out))
-
-    def merge(self, other: Self) -> None:
-        pass  # both write into the same array
-
-    def spawn(self) -> Self:
-        return type(self)(self.out, self.label)
 
     def arrays(self) -> dict[str, Array]:
         return {"out": self.out}

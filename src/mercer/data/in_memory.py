@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -76,7 +77,6 @@ class SparseSource(Source):
             csr.sum_duplicates()
         self.csr, self.names = csr, names
         self.shape, self.dtype = (int(csr.shape[0]), int(csr.shape[1])), csr.dtype
-        self._columns: SparseSource | None = None
 
     @property
     def nnz(self) -> int:
@@ -106,23 +106,26 @@ class SparseSource(Source):
         return self.csr[at].toarray()
 
     def transposed(self) -> SparseSource:
-        """Return the columns as compressed rows: made once and kept, as large as the matrix."""
-        if self._columns is None:
-            self._columns = SparseSource(self.csr.T.tocsr())
         return self._columns
+
+    @functools.cached_property
+    def _columns(self) -> SparseSource:
+        """The columns as compressed rows: made once and kept, as large as the matrix."""
+        return SparseSource(self.csr.T.tocsr())
 
 
 def require_inside(data: Any, indices: Any, indptr: Any, sizes: Sequence[int]) -> None:
     """Raise if indices are outside the shape, where compiled loops would access memory.
 
-    `sizes` are the number of compressed rows (or columns) and their length.
+    `sizes` are the number of compressed rows (or columns) and their length, which is left out if
+    the indices are checked when they are read.
     SciPy's own `check_format` lets a last pointer below zero through.
     """
     flat = indices.ndim == indptr.ndim == 1 and {indices.dtype.kind, indptr.dtype.kind} <= {*"iu"}
-    if not flat or len(data) != len(indices) or len(indptr) != sizes[0] + 1:
+    if not flat or data.shape != indices.shape or len(indptr) != sizes[0] + 1:
         raise ValueError("The arrays of a sparse matrix do not match its shape.")
     ordered = indptr[0] == 0 and indptr[-1] <= len(data) and not (indptr[1:] < indptr[:-1]).any()
-    if not ordered or (indices < 0).any() or (indices >= sizes[1]).any():
+    if not ordered or any((indices < 0).any() or (indices >= size).any() for size in sizes[1:]):
         raise ValueError("A sparse matrix has indices outside its shape.")
 
 
@@ -170,12 +173,9 @@ def materialize(X: Any) -> Any:
     library, name = type(X).__module__.split(".")[0], type(X).__name__
     if library == "mercer" and name == "Table":
         raise TypeError("X is a Table, as returned by read_table. Pass table.source.")
-    if library == "polars" and name == "LazyFrame":
-        return X.collect()
-    if library == "pyarrow" and hasattr(X, "read_all"):
-        return X.read_all()
-    if library == "pyarrow" and hasattr(X, "to_table"):
-        return X.to_table()
+    if is_lazy(X) and name != "AnnData":
+        method = next(each for each in ("collect", "read_all", "to_table") if hasattr(X, each))
+        return getattr(X, method)()
     if name != "AnnData" or not (hasattr(X, "obs_names") and hasattr(X, "X")):
         return X
     if X.X is None or getattr(X, "isbacked", False):

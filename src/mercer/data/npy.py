@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from mercer.arrays import to_numpy, working_dtype
 from mercer.atomic_write import write_atomically
 from mercer.data.errors import FileError, FileGuard
-from mercer.data.fold import Block, Fold
+from mercer.data.fold import Block, Place
 from mercer.data.source import Source
 
 
@@ -44,17 +44,8 @@ class NpySource(Source):
 
     def column(self, j: int) -> Any:
         """Return a column as it is stored: long integers keep their digits."""
-        n = self.shape[0]
-        out = np.empty(n, self.stored)
-        if self.contiguous:
-            rows = self.block_rows(0, held=out.nbytes, parts=1)
-            for start in range(0, n, rows):
-                stop = min(n, start + rows)
-                out[start:stop] = self._stored(start, stop)[:, j]
-        else:
-            with self._open() as file:
-                self._fill(file, out, j * n)
-        return out.astype(self.stored.newbyteorder("="), copy=False)
+        column = np.lib.format.open_memmap(self.path, mode="r")[:, j]
+        return np.array(column, self.stored.newbyteorder("="))
 
     def transposed(self) -> NpySource:
         other = self.weighted(None)
@@ -64,44 +55,26 @@ class NpySource(Source):
     def _stored(self, start: int, stop: int) -> Any:
         """Return rows in the dtype of the file."""
         n, d = self.shape
-        with self._open() as file:
-            if self.contiguous:
-                buffer = np.empty((stop - start, d), self.stored)
-                self._fill(file, buffer, start * d)
-                return buffer
-            buffer = np.empty((d, stop - start), self.stored)
-            for j in range(d):
-                self._fill(file, buffer[j], j * n + start)
-            return buffer.T
+        self.guard.check(self.path)
+        if self.contiguous:
+            return self._numbers(start * d, (stop - start) * d).reshape(stop - start, d)
+        columns = np.empty((d, stop - start), self.stored)
+        for j in range(d):
+            columns[j] = self._numbers(j * n + start, stop - start)
+        return columns.T
 
-    def _open(self) -> Any:
-        try:
-            file = self.path.open("rb", buffering=0)
-        except FileNotFoundError:
-            self.guard.check(self.path)  # says that it was removed
-            raise
-        try:
-            self.guard.check(self.path, file.fileno())
-        except FileError:
-            file.close()
-            raise
-        return file
-
-    def _fill(self, file: Any, buffer: Any, item: int) -> None:
-        file.seek(self.offset + item * self.stored.itemsize)
-        view = memoryview(buffer).cast("B")
-        while len(view):
-            count = file.readinto(view)
-            if not count:
-                raise FileError(f"{self.path} was truncated while it was being read.")
-            view = view[count:]
+    def _numbers(self, first: int, count: int) -> Any:
+        offset = self.offset + first * self.stored.itemsize
+        numbers = np.fromfile(self.path, self.stored, count, offset=offset)
+        if len(numbers) < count:
+            raise FileError(f"{self.path} was truncated while it was being read.")
+        return numbers
 
 
-class Write(Fold):
+class Write(Place):
     """Writes every block to its place in an open `.npy` file."""
 
     label = "transform"
-    local = True
     resumable = False  # the file is another in another process
 
     def __init__(self, file: int, offset: int, dtype: np.dtype[Any]) -> None:
@@ -113,18 +86,6 @@ class Write(Fold):
         while len(view):
             done = os.pwrite(self.file, view, at)
             at, view = at + done, view[done:]
-
-    def merge(self, other: Self) -> None:
-        pass  # both write into the same file
-
-    def spawn(self) -> Self:
-        return type(self)(self.file, self.offset, self.dtype)
-
-    def arrays(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, arrays: dict[str, Any]) -> None:
-        pass
 
 
 def write_npy(source: Source, path: str | os.PathLike[str]) -> NpySource:
@@ -141,31 +102,20 @@ def write_npy(source: Source, path: str | os.PathLike[str]) -> NpySource:
 
 
 def _header(path: Path) -> tuple[tuple[int, int], bool, np.dtype[Any], int]:
-    with path.open("rb") as file:
-        try:
-            version = np.lib.format.read_magic(file)
-            headers = np.lib.format
-            first = version == (1, 0)
-            read = headers.read_array_header_1_0 if first else headers.read_array_header_2_0
-            shape, fortran, dtype = read(file)
-        except Exception as error:  # of any type: NumPy parses the header as Python text
-            raise FileError(
-                f"{path} is not a .npy file that NumPy can read ({error}). "
-                f"Write one with numpy.save."
-            ) from None
-        offset = file.tell()
-    if len(shape) != 2 or min(shape) < 0:
+    """Return shape, whether the order is Fortran's, dtype, and where the numbers begin."""
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except OSError:
+        raise
+    except Exception as error:  # of any type: NumPy parses the header as Python text
         raise FileError(
-            f"{path} contains an array of shape {shape}, expected 2D. Reshape it before saving."
-        )
-    if dtype.kind not in "fiub":
+            f"{path} is not a .npy file of numbers that NumPy can read, or it is truncated "
+            f"({error}). Write float32 or float64 with numpy.save."
+        ) from None
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise FileError(
-            f"{path} has dtype {dtype}, not real numbers. Save it as float32 or float64."
+            f"{path} contains an array of shape {array.shape} and dtype {array.dtype}, expected "
+            f"2D and real numbers. Reshape it, or save it as float32 or float64."
         )
-    needed, size = offset + shape[0] * shape[1] * dtype.itemsize, path.stat().st_size
-    if size < needed:
-        raise FileError(
-            f"{path} is truncated: shape {shape} of {dtype} needs {needed} bytes, "
-            f"but the file has {size}. Write it again."
-        )
-    return (int(shape[0]), int(shape[1])), bool(fortran), dtype, offset
+    n, d = array.shape
+    return (n, d), not array.flags.c_contiguous, array.dtype, array.offset

@@ -55,27 +55,17 @@ class Chunk(NamedTuple):
         return self.stop - self.start
 
     def check(self, width: int) -> np.ndarray[Any, Any]:
-        """Return the rows as an array; raise if the shape is not as declared."""
-        which = f"The chunk of rows {self.start} to {self.stop - 1}"
-        if hasattr(self.rows, "tocsr") or hasattr(self.rows, "todense"):
-            raise TypeError(
-                f"{which} is sparse ({type(self.rows).__name__}), but chunks must be dense arrays. "
-                f"Use X.map_blocks(lambda chunk: chunk.toarray())."
-            )
-        if isinstance(self.rows, np.ma.MaskedArray) and np.ma.is_masked(self.rows):
+        """Return the rows as an array; raise if they are not as declared."""
+        masked = isinstance(self.rows, np.ma.MaskedArray) and np.ma.is_masked(self.rows)
+        shape = tuple(getattr(self.rows, "shape", ()))
+        if masked or hasattr(self.rows, "todense") or shape != (self.length, width):
             raise ValueError(
-                f"{which} has masked entries. Fill them, for example with dask.array.ma.filled."
+                f"The chunk of rows {self.start} to {self.stop - 1} is a "
+                f"{type(self.rows).__name__} of shape {shape}, expected a dense array of "
+                f"{self.length} rows and {width} columns without masked entries. Call "
+                f"X.compute_chunk_sizes() if sizes are wrong, or convert chunks with X.map_blocks."
             )
-        array = np.asarray(self.rows)
-        if array.shape != (self.length, width):
-            remedy = "Call X.compute_chunk_sizes() to correct the sizes of the chunks."
-            if array.ndim == 2 and array.shape[0] == self.length:
-                remedy = "Give every chunk the same columns, in the same order."
-            raise ValueError(
-                f"{which} was declared with {self.length} rows and {width} columns, but has shape "
-                f"{array.shape}. {remedy}"
-            )
-        return array
+        return np.asarray(self.rows)
 
 
 class PairwiseFold(Fold):
@@ -150,12 +140,6 @@ def merge_states(left: Arrays, right: Arrays, task: ChunkTask) -> Arrays:
         state.merge(other)
         merged: Arrays = state.arrays()
     return merged
-
-
-def take_from_chunk(chunk: Chunk, at: np.ndarray[Any, Any], task: ChunkTask) -> Array:
-    """Return the rows `at` of a view, all of them in one chunk."""
-    with task.part(chunk) as part:
-        return np.concatenate([part.read(int(row), int(row) + 1) for row in at])
 
 
 def map_chunk(chunk: Chunk, task: ChunkTask) -> Array:

@@ -32,7 +32,8 @@ BLOCK_ROWS = 32
 SPLIT_BYTES = 64 * 2**20
 # Less work than this ends before a second thread has begun.
 SMALL_BYTES = 2**17
-_SILENT: Any = {"invalid": "ignore", "over": "ignore"}
+SILENT: Any = {"invalid": "ignore", "over": "ignore"}
+"""Sums are checked after the last block."""
 
 F = TypeVar("F", bound=Fold)
 
@@ -67,8 +68,12 @@ class Source(ABC):
     weights: Vector | None = None
     reference: Array = np.empty(0)
     """An array of the library and on the device of the rows."""
+    output: Array | None = None
+    """The same for results, where they go elsewhere than the rows."""
     part_bytes = 0
     """Bytes that every worker needs besides its block."""
+    block_bytes = 0
+    """Bytes that a block should fill; 0 leaves the choice to `block_rows`."""
     held_bytes = 0
     """Bytes that reading needs, however many rows a block has."""
     sparse = False
@@ -98,12 +103,7 @@ class Source(ABC):
     @property
     def output_reference(self) -> Array:
         """An array of the library and on the device of the results."""
-        return self.reference
-
-    @property
-    def unmapped(self) -> Source:
-        """The rows themselves, below all maps."""
-        return self
+        return self.reference if self.output is None else self.output
 
     @property
     def row_bytes(self) -> int:
@@ -145,7 +145,8 @@ class Source(ABC):
             return self.remote.take(self, at)
         out = empty((len(at), self.shape[1]), self.reference, self.dtype)
         for i, row in enumerate(at):
-            out[i : i + 1, :] = self.read(int(row), int(row) + 1)
+            rows = self.read(int(row), int(row) + 1)
+            out[i : i + 1, :] = rows.toarray() if self.sparse else rows
         return out
 
     def transposed(self) -> Source | None:
@@ -177,21 +178,21 @@ class Source(ABC):
             return
         end = self.origin + self.shape[0]
         starts = range(self.origin + first * rows, end, step * rows)
-        stored: Source = self
-        maps: list[Mapped] = []
-        while isinstance(stored, Mapped):
-            maps.append(stored)
-            stored = stored.source
-        reads = None
-        if self.waits:  # only stored rows are read ahead; this thread applies the maps
-            reads = read_ahead(stored.read, [(start, min(start + rows, end)) for start in starts])
-        for start in starts:
-            stop = min(start + rows, end)
-            array = stored.read(start, stop) if reads is None else next(reads)
-            for mapped in reversed(maps):
+        stored, maps = self.unmapped()
+        stops = np.minimum(np.asarray(starts) + rows, end).tolist()
+        spans = list(zip(starts, stops, strict=True))
+        # Only stored rows are read ahead; this thread applies the maps.
+        reads = (read_ahead if self.waits else itertools.starmap)(stored.read, spans)
+        for start, stop in spans:
+            array = next(reads)
+            for mapped in maps:
                 array = mapped.apply(start, array)
             yield Block(start, array, None if self.weights is None else self.counts(start, stop))
             del array  # or it would live on while the next is read
+
+    def unmapped(self) -> tuple[Source, list[Mapped]]:
+        """Return the source that is read, and the maps of its rows, the first one first."""
+        return self, []
 
     def fold(self, state: F) -> F:
         """Add every block to `state` and return it: the only block loop in the program.
@@ -202,16 +203,16 @@ class Source(ABC):
             return self.remote.fold(self, state)
         n, settings = self.shape[0], get_config()
         workers = 1
-        shape = self.unmapped.shape
+        shape = self.unmapped()[0].shape
         small = settings.block_rows is None and len(shape) > 1
         small = small and n * (8 * shape[1] + self.row_bytes + state.row_bytes) < SMALL_BYTES
         if self.parallel and not (small or state.ordered or state.nbytes > SPLIT_BYTES):
             most = settings.budget // 4 // max(1, state.nbytes)
             workers = max(1, min(threads.workers(), most))
-        while True:
+        rows = 0
+        while not rows:
             try:
                 rows = self.block_rows(state.row_bytes, held=state.nbytes * workers, parts=workers)
-                break
             except BudgetError:
                 if workers == 1:
                     raise
@@ -225,8 +226,7 @@ class Source(ABC):
                 for block in self.blocks(rows, worker + done[worker] * workers, workers):
                     if stopped:
                         break
-                    # Sums are checked after the last block.
-                    with record.step(worker) if record else nullcontext(), np.errstate(**_SILENT):
+                    with record.step(worker) if record else nullcontext(), np.errstate(**SILENT):
                         parts[worker].add(block)
                     tick(block.length)
             except BaseException:  # Ctrl-C too: the other workers stop at once
@@ -254,7 +254,7 @@ class Source(ABC):
                 return state
             threads.in_threads(add_blocks, range(workers))
             for part in parts[1:]:
-                with np.errstate(**_SILENT):
+                with np.errstate(**SILENT):
                     state.merge(part)
         return state
 
@@ -266,11 +266,11 @@ class Source(ABC):
         budget = settings.budget
         row = max(1, self.row_bytes + extra_bytes)
         on_host = isinstance(self.reference, np.ndarray) or not on_accelerator(self.reference)
-        full = BLOCK_BYTES if on_host else DEVICE_BYTES
+        full = self.block_bytes or (BLOCK_BYTES if on_host else DEVICE_BYTES)
         held += self.held_bytes + parts * min(self.part_bytes, budget // 4)
         needed = row
         if self.waits:  # and a row that is read ahead
-            needed += self.unmapped.row_bytes
+            needed += self.unmapped()[0].row_bytes
         room = (budget - held) // 2 // parts
         if room < needed:
             columns = f" × {counted(self.shape[1], 'column')}" if len(self.shape) > 1 else ""
@@ -301,12 +301,11 @@ class Source(ABC):
         needed, room = self.shape[0] * self.shape[-1] * self.dtype.itemsize, get_config().budget
         if self.remote is not None and needed > room:
             raise BudgetError(
-                f"Loading all rows of a {type(self).__name__} of shape {self.shape} into memory "
-                f"takes {format_bytes(needed)}, more than the memory budget of "
-                f"{format_bytes(room)}. Raise it with {format_parameter('memory')}, or use a "
-                f"method with a basis, such as method=Subset(1000)."
+                f"Rows of shape {self.shape} take {format_bytes(needed)}, more than the memory "
+                f"budget of {format_bytes(room)}. Raise it with {format_parameter('memory')}, or "
+                f"use a method with a basis, such as method=Subset(1000)."
             )
-        return self.collect()
+        return self.read(0, self.shape[0]) if self.sparse else self.collect()
 
     def collect(self, out: Array = None, label: str = "transform") -> Array:
         """Return all rows as one array; the progress bar shows `label`."""
@@ -332,19 +331,11 @@ class Mapped(Source):
     ) -> None:
         self.source, self.f = source, f
         self.shape, self.dtype = (source.shape[0], width), np.dtype(dtype)
-        self.weights, self.reference = source.weights, source.reference
+        self.weights, self.reference, self.output = source.weights, source.reference, source.output
         self.parallel, self.uneven, self.waits = source.parallel, source.uneven, source.waits
         self.origin, self.remote = source.origin, source.remote
         self.extra_bytes, self.held_bytes = extra_bytes, source.held_bytes
         self.part_bytes = source.part_bytes + part_bytes
-
-    @property
-    def unmapped(self) -> Source:
-        return self.source.unmapped
-
-    @property
-    def output_reference(self) -> Array:
-        return self.source.output_reference
 
     @property
     def count(self) -> float:
@@ -356,6 +347,10 @@ class Mapped(Source):
 
     def read(self, start: int, stop: int) -> Array:
         return self.apply(start, self.source.read(start, stop))
+
+    def unmapped(self) -> tuple[Source, list[Mapped]]:
+        stored, maps = self.source.unmapped()
+        return stored, [*maps, self]
 
     def apply(self, start: int, rows: Array) -> Array:
         """Map the rows from `start` on."""

@@ -20,7 +20,6 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
     clone,
-    is_classifier,
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
@@ -51,7 +50,6 @@ from mercer.data import (
     to_output_device,
     write_npy,
 )
-from mercer.data.errors import MissingValues
 from mercer.data.files import write_table
 from mercer.estimators.validation import check_rows, from_file, row_names
 from mercer.messages import counted, format_parameter, percent, warn
@@ -157,12 +155,7 @@ class Sessions:
                 yield
                 for each in callbacks:
                     each.close()
-        except BaseException as error:
-            if isinstance(error, MissingValues):  # the outermost estimator is the user's
-                module = type(self).__module__
-                module = "mercer" if module.startswith("mercer.") else module
-                arguments = "X, y" if is_classifier(self) else "X"
-                error.estimator = module, type(self).__name__, arguments
+        except BaseException:
             before |= {k: v for k, v in vars(self).items() if k.startswith(_CALLBACKS)}
             vars(self).clear()
             vars(self).update(before)

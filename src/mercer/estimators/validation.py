@@ -31,7 +31,7 @@ from mercer.data import (
     to_dask,
 )
 from mercer.data.errors import format_names
-from mercer.data.files import NAMELESS, Request, id_names, read_source, split_path, table_advice
+from mercer.data.files import NAMELESS, Request, id_names, read_source, split_path
 from mercer.messages import format_parameter
 from mercer.problem import Problem
 
@@ -60,8 +60,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
             request = Request(str(X), direct=not isinstance(X, Source))
             raise ValueError(
                 f"X contains strings, but {type(estimator).__name__} needs numbers. KernelPCA "
-                f"takes strings with {format_parameter('kernel', 'substring')}."
-                f"{table_advice(source.strings, request)}"
+                f"takes strings with {format_parameter('kernel', 'substring')}. If its lines are "
+                f"a table, read it with {request.option('format', 'csv')}."
             )
         _check_features(estimator, source, reset)
     elif is_dask(X) or (is_foreign(X) and not hasattr(X, "tocsr")):

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, is_finite, to_numpy
-from mercer.data import Block, FeatureMap, StringSource, require_finite_entries
+from mercer.data import Block, StringSource, require_finite_entries
 from mercer.kernels.evaluate import KernelMap, value_dtype
 from mercer.kernels.points import Points, cast_rows
 from mercer.landmarks.base import Rows
-from mercer.linalg.span import MatrixColumns, kernel_matrix
+from mercer.linalg.span import kernel_matrix
 from mercer.problem import KernelProblem
 
 
@@ -53,10 +53,12 @@ class KernelColumns:
 
     def between(self, rows: Rows) -> Callable[[Block], Matrix]:
         """Return the function from a block to its kernel with these rows."""
-        features: FeatureMap = MatrixColumns(np.asarray(rows), np.dtype(np.float64))
+        basis: Any = np.asarray(rows)
+        dtype = np.dtype(np.float64)
         if self.kernel is not None:
             dtype = self.dtype if self.dtype == np.float64 else value_dtype(self.diag, self.dtype)
-            features = KernelMap(self.kernel, self.source.take(rows)).on(self.source, dtype)
+            basis = self.source.take(rows)
+        features = KernelMap(self.kernel, basis).on(self.source, dtype)
         return lambda block: to_numpy(features(block)).astype(np.float64, copy=False)
 
     def collect(self, rows: Rows) -> Matrix:

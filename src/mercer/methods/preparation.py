@@ -13,8 +13,8 @@ from mercer.data import (
     Block,
     ShiftedSource,
     Source,
-    StoredCounts,
     StringSource,
+    count_stored,
     require_finite_entries,
     require_finite_sums,
 )
@@ -93,7 +93,7 @@ def level(problem: P, columns: ColumnStatistics) -> P:
         eps, rounding = float(np.finfo(np.float64).eps), columns.moments.running.rounding
         visible = float(((rounding / deviation) ** 2).sum()) > eps * columns.variance
     if visible and problem.source.sparse:
-        stored = problem.source.fold(StoredCounts(len(mean))).count
+        stored = count_stored(problem.source)
         mean = np.where(stored == problem.source.shape[0], mean, 0.0)
     if not visible or not mean.any():
         return problem

@@ -1,10 +1,9 @@
-"""The chunks of a Dask array, and the passes over them on the workers."""
+"""The chunks of a Dask array, and passes over them and over pairs of them on the workers."""
 
 from __future__ import annotations
 
 import functools
 import itertools
-import time
 import uuid
 import zlib
 from collections.abc import Iterator
@@ -17,19 +16,26 @@ from mercer import progress
 from mercer.arrays import Array
 from mercer.config import get_config
 from mercer.data import remote
-from mercer.data.dask import pairs
 from mercer.data.dask.scheduler import compute, constant, current_workers, task, tree_reduce
 from mercer.data.fold import Block, Fold
-from mercer.data.remote import Arrays, Chunk, ChunkTask, P, PairTask
-from mercer.data.source import BLOCK_BYTES, Source
+from mercer.data.remote import Chunk, ChunkTask, P, PairTask
+from mercer.data.source import BLOCK_BYTES, SILENT, Source
 
 F = TypeVar("F", bound=Fold)
-ROUND_CHUNKS = 256
-"""Chunks that are folded in one computation, at most; a power of two."""
+ROUND_CHUNKS = 128
+"""Chunks that are folded in one computation, at most."""
+JOINED_ROWS = 2048
+"""Rows of small chunks that are joined, at most: a task for each of them would cost more."""
+GROUP_CHUNKS = 64
+"""Chunks of a group, at most: all pairs between two groups are one computation."""
+# The same for a recorded pass, which is saved between two computations.
+_RECORDED_CHUNKS = 8
+# Pairs of a chunk that are summed at a time.
+_FAN = 8
 # Chunks that are gathered at a time, at most.
 _GATHERED = 64
-# Share of the interval between two saves that a round takes.
-_SHARE = 0.25
+Operand = tuple[Chunk, Any]
+Span = tuple[int, int]
 
 
 class Chunks:
@@ -69,8 +75,7 @@ class Chunks:
     def fold(self, view: Source, state: F) -> F:
         """Fold every chunk, and merge neighbors two by two: the same bits every time.
 
-        A round is one computation, of at most `ROUND_CHUNKS` chunks. A recorded pass is saved
-        between rounds, which are shorter then.
+        A round of chunks is one computation; a recorded pass is saved between rounds.
         """
         chunk_task, chunks = self.task(view, state.spawn(), state.nbytes), self.nonempty
         shared = constant(chunk_task)
@@ -80,40 +85,48 @@ class Chunks:
         ):
             if record and record.finished:
                 return state
-            saves = record is not None and state.resumable
-            tree = MergeTree(state, chunk_task, get_config().checkpoint_seconds if saves else None)
-            if record:
-                record.begin([tree])
-            tick(sum(chunk.length for chunk in chunks[: tree.done]))
-            while tree.done < len(chunks):
-                some = chunks[tree.done : tree.done + tree.round_chunks]
-                last = tree.done + len(some) == len(chunks)
+            (done,) = record.begin([state]) if record else (0,)
+            tick(sum(chunk.length for chunk in chunks[: done * ROUND_CHUNKS]))
+            for first in range(done * ROUND_CHUNKS, len(chunks), ROUND_CHUNKS):
+                some, other = chunks[first : first + ROUND_CHUNKS], state.spawn()
                 parts = [task(remote.fold_chunk)(x, view.counts(*x.span), shared) for x in some]
                 steps = {part.key: x.length for part, x in zip(parts, some, strict=True)}
                 merged = tree_reduce(parts, lambda two: task(remote.merge_states)(*two, shared), 2)
-                with record.step(0) if record else nullcontext():
-                    start = time.monotonic()
-                    (arrays,) = compute([merged], tick, steps)
-                    tree.add(arrays, len(some), time.monotonic() - start, last=last)
+                with record.step(0) if record else nullcontext(), np.errstate(**SILENT):
+                    other.restore(compute([merged], tick, steps)[0])
+                    state.merge(other)
         return state
 
     def fold_pairs(self, view: Source, make: PairTask, state: P) -> P:
         """Add the sums of every pair of chunks of a view to `state` and return it."""
-        return pairs.fold_pairs(self, view, make, state)
+        groups = _groups(self, view)
+        turns = [(a, b) for i, a in enumerate(groups) for b in groups[i:]]
+        places = repr([[chunk.span for chunk in group] for group in groups])
+        layout = f"pairs of {self.layout(view)}, {zlib.crc32(places.encode()):08x}"
+        shared = constant(self.task(view, make))
+        with (
+            progress.task(state.label, view.shape[0] ** 2) as tick,
+            progress.record(state, layout) as record,
+        ):
+            if record and record.finished:
+                return state
+            (done,) = record.begin([state]) if record else (0,)
+            tick(sum(_entries(a, b) for a, b in turns[:done]))
+            for a, b in turns[done:]:
+                operands = {x.span: (x, constant(state.operand(*x.span))) for x in [*a, *b]}
+                left, right = ([operands[x.span] for x in group] for group in (a, b))
+                sums, steps = pair_sums(left, right, shared, shared, symmetric=True)
+                turn = record.step(0) if record else nullcontext()
+                with turn, np.errstate(**SILENT):
+                    totals = compute([*sums.values()], tick, steps)
+                    for span, total in zip(sums, totals, strict=True):
+                        state.add_sums(*span, total)
+        return state
 
     def take(self, view: Source, at: np.ndarray[Any, Any]) -> Array:
         """Return the named rows of a view, in the order named."""
-        out = np.empty((len(at), view.shape[1]), view.dtype)
-        shared = constant(self.task(view))
-        places, tasks = [], []
-        for chunk in self.nonempty:
-            place = np.flatnonzero((at >= chunk.start) & (at < chunk.stop))
-            if len(place):
-                places.append(place)
-                tasks.append(task(remote.take_from_chunk)(chunk, at[place], shared))
-        for place, rows in zip(places, compute(tasks), strict=True):
-            out[place] = rows
-        return out
+        (rows,) = compute([self.as_array(view)[at]])
+        return np.asarray(rows)
 
     def blocks(self, view: Source, rows: int, first: int, step: int) -> Iterator[Block]:
         """Yield blocks of a view, gathering as many chunks at a time as fit in memory."""
@@ -162,65 +175,78 @@ class Chunks:
         return f"{view.shape} in chunks {zlib.crc32(places.encode()):08x}"
 
 
-class MergeTree:
-    """The binary tree in which the states of `ROUND_CHUNKS` chunks are merged, one after another.
+def pair_sums(
+    left: list[Operand],
+    right: list[Operand],
+    task_x: Any,
+    task_y: Any,
+    *,
+    symmetric: bool = False,
+    fan: int = _FAN,
+) -> tuple[dict[Span, Any], dict[str, int]]:
+    """Return the task of the sums of every chunk over its pairs, and the entries of every pair.
 
-    A round computes a branch, so rounds of any lengths give the same bits. The tree is saved in
-    place of the state, to which only whole trees are added. `interval` is the time between saves;
-    None if the pass is not saved. Then a round is a whole tree.
+    Every chunk x on the left is paired with every chunk y on the right. If they are `symmetric`,
+    chunks of the same collection, only pairs x ≤ y are computed, for the sums of both x and y.
     """
+    pairs: dict[Span, list[tuple[Any, str]]] = {}
+    entries = {}
+    for x, x_operand in left:
+        for y, y_operand in right:
+            if symmetric and y.start < x.start:
+                continue
+            pair = task(remote.fold_pair)(x, y, (x_operand, y_operand), task_x, task_y)
+            entries[pair.key] = _entries([x], [y])
+            pairs.setdefault(x.span, []).append((pair, "left "))
+            if symmetric and x.start < y.start:
+                pairs.setdefault(y.span, []).append((pair, "right "))
+    sums = {}
+    for span, parts in pairs.items():
+        some = [task(remote.sum_sides)(parts[i : i + fan]) for i in range(0, len(parts), fan)]
+        sums[span] = tree_reduce(
+            some, lambda few: task(remote.sum_sides)([(x, "") for x in few]), fan
+        )
+    return sums, entries
 
-    def __init__(self, state: Fold, task: ChunkTask, interval: float | None) -> None:
-        self.state, self.task, self.interval = state, task, interval
-        self.done = 0
-        """Number of chunks folded."""
-        self.branches: list[tuple[int, Arrays]] = []
-        """Number of chunks and state of each branch that is not merged yet."""
-        self.least = self.wanted = ROUND_CHUNKS
-        if interval:
-            # All workers are busy, and a quarter of the memory holds the branches.
-            waiting = max(1, get_config().budget // 4 // max(1, state.nbytes))
-            least = max(current_workers().tasks, ROUND_CHUNKS >> waiting)
-            self.least = min(ROUND_CHUNKS, 1 << (least - 1).bit_length())
-            self.wanted = min(2 * self.least, ROUND_CHUNKS)
 
-    @property
-    def round_chunks(self) -> int:
-        """Number of chunks of the next round: at most to the end of the branch it begins."""
-        at = self.done % ROUND_CHUNKS
-        return min(self.wanted, at & -at) if at else self.wanted
+def _entries(a: list[Chunk], b: list[Chunk]) -> int:
+    """Return the number of entries of the symmetric matrix that two groups cover."""
+    rows, columns = (sum(chunk.length for chunk in group) for group in (a, b))
+    return rows * columns * (1 if a[0].start == b[0].start else 2)
 
-    def add(self, arrays: Arrays, size: int, seconds: float, *, last: bool) -> None:
-        """Add a round of `size` chunks; after the last one the state is complete."""
-        self.done += size
-        if self.interval:  # the next round takes a share of the interval
-            wanted = min(ROUND_CHUNKS, size * _SHARE * self.interval / max(seconds, 1e-9))
-            self.wanted = max(self.least, 1 << (max(1, int(wanted)).bit_length() - 1))
-        while self.branches and (self.branches[-1][0] == size or last):
-            branch_size, branch = self.branches.pop()
-            size, arrays = branch_size + size, remote.merge_states(branch, arrays, self.task)
-        if size < ROUND_CHUNKS and not last:
-            self.branches.append((size, arrays))
-            return
-        other = self.state.spawn()
-        other.restore(arrays)
-        with np.errstate(invalid="ignore", over="ignore"):
-            self.state.merge(other)
 
-    def arrays(self) -> Arrays:
-        """Return the tree as named arrays."""
-        sizes = np.array([self.done, *(size for size, _ in self.branches)])
-        states = [self.state.arrays(), *(arrays for _, arrays in self.branches)]
-        named = {f"{i} {name}": a for i, part in enumerate(states) for name, a in part.items()}
-        return {"sizes": sizes, **named}
+def join_small(chunks: Chunks, row_bytes: int) -> list[Chunk]:
+    """Return the chunks that have rows, with small neighbors joined."""
+    width = chunks.array.shape[1]
+    row = max(1, row_bytes, width * chunks.array.dtype.itemsize)
+    most = min(JOINED_ROWS, min(BLOCK_BYTES, current_workers().memory // 32) // row)
+    return [
+        group[0]
+        if len(group) == 1
+        else Chunk(task(_concatenate)(group, width), group[0].start, group[-1].stop)
+        for group in _split(chunks.nonempty, most)
+    ]
 
-    def restore(self, arrays: Arrays) -> None:
-        """Restore the tree from its arrays."""
-        self.done, *sizes = (int(size) for size in arrays["sizes"])
-        states: list[Arrays] = [{} for _ in range(1 + len(sizes))]
-        for key, array in arrays.items():
-            number, _, name = key.partition(" ")
-            if name:
-                states[int(number)][name] = array
-        self.state.restore(states[0])
-        self.branches = list(zip(sizes, states[1:], strict=True))
+
+def _concatenate(chunks: list[Chunk], width: int) -> np.ndarray[Any, Any]:
+    return np.concatenate([chunk.check(width) for chunk in chunks])
+
+
+def _groups(chunks: Chunks, view: Source) -> list[list[Chunk]]:
+    """Return the chunks in groups: two of them take a quarter of the memory of all workers."""
+    row = max(1, view.row_bytes, chunks.array.shape[1] * chunks.array.dtype.itemsize)
+    count = GROUP_CHUNKS if progress.recorder.get() is None else _RECORDED_CHUNKS
+    return _split(join_small(chunks, view.row_bytes), current_workers().memory // 8 // row, count)
+
+
+def _split(chunks: list[Chunk], rows: int, count: int | None = None) -> list[list[Chunk]]:
+    """Split chunks into groups of at most `rows` rows and `count` chunks, but at least one."""
+    groups: list[list[Chunk]] = []
+    total = 0
+    for chunk in chunks:
+        if not groups or len(groups[-1]) == count or total + chunk.length > rows:
+            groups.append([])
+            total = 0
+        groups[-1].append(chunk)
+        total += chunk.length
+    return groups

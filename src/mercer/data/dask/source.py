@@ -11,13 +11,12 @@ import numpy as np
 
 from mercer.arrays import Array, like, numpy_dtype, to_numpy, working_dtype
 from mercer.config import get_config
-from mercer.data.dask.chunks import Chunks
-from mercer.data.dask.pairs import join_small, pair_sums
+from mercer.data.dask.chunks import Chunks, join_small, pair_sums
 from mercer.data.dask.scheduler import compute, constant, no_size_warning
 from mercer.data.fold import Block
 from mercer.data.in_memory import real_matrix_dtype
 from mercer.data.remote import PairTask
-from mercer.data.source import BLOCK_BYTES, Mapped, Source
+from mercer.data.source import BLOCK_BYTES, Source
 from mercer.messages import warn
 
 # Pairs of a chunk that are summed at a time.
@@ -106,7 +105,10 @@ def sum_over_points(
         return like(result, source.reference, dtype)
 
     if source.remote is None:
-        return LocalSums(source, local_sums, width, dtype, 2 * n_sums * dtype.itemsize)
+        local = source.map(local_sums, width, dtype, 2 * n_sums * dtype.itemsize)
+        # Every block computes the points again, unless they are persisted.
+        local.block_bytes, local.parallel = max(BLOCK_BYTES, get_config().budget // 8), False
+        return local
     arrays = [
         dask.array.from_delayed(part, (x.length, n_sums), dtype)
         for part, x in zip(sums(source, source.remote), source.remote.nonempty, strict=True)
@@ -114,24 +116,6 @@ def sum_over_points(
     array = dask.array.concatenate(arrays or [dask.array.zeros((0, n_sums), dtype)])
     result = DaskSource(array, source.remote.first).weighted(source.weights)
     return result.map(after, width, dtype)
-
-
-class LocalSums(Mapped):
-    """Sums over remote points for local rows, which are sent in blocks as large as possible.
-
-    Every block computes the points again, unless they are persisted.
-    """
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.parallel = False
-
-    def block_rows(self, extra_bytes: int, held: int, parts: int) -> int:
-        rows = super().block_rows(extra_bytes, held, parts)
-        if get_config().block_rows is not None:
-            return rows
-        most = (get_config().budget - held) // 8 // parts // (self.row_bytes + extra_bytes)
-        return max(rows, min(self.shape[0], most))
 
 
 def _array(collection: Any) -> tuple[Any, Sequence[str] | None]:
@@ -153,12 +137,6 @@ def _array(collection: Any) -> tuple[Any, Sequence[str] | None]:
             f"arrays and Dask DataFrames are supported."
         )
     real_matrix_dtype(collection)
-    meta = collection._meta
-    if hasattr(meta, "tocsr") or hasattr(meta, "todense"):
-        raise TypeError(
-            f"The chunks of X are sparse ({type(meta).__name__}), but must be dense. Use "
-            f"X.map_blocks(lambda chunk: chunk.toarray()), or X.compute() if it fits in memory."
-        )
     return collection, names
 
 

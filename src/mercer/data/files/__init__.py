@@ -6,14 +6,12 @@ from mercer.data.errors import FileError, MissingValues
 from mercer.data.files.read import (
     NAMELESS,
     READERS,
-    download_advice,
     is_url,
     read_source,
     read_table,
     split_path,
 )
 from mercer.data.files.table import Request, Table, id_names
-from mercer.data.files.text_formats import table_advice
 from mercer.data.files.write import WRITERS, write_table
 
 __all__ = [
@@ -24,12 +22,10 @@ __all__ = [
     "MissingValues",
     "Request",
     "Table",
-    "download_advice",
     "id_names",
     "is_url",
     "read_source",
     "read_table",
     "split_path",
-    "table_advice",
     "write_table",
 ]

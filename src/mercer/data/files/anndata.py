@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from itertools import count as count_from
 from pathlib import Path
 from typing import Any
 
@@ -55,17 +56,16 @@ def read_h5ad(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -
             raise FileError(f"{request.path}: X has shape {shape}, expected 2D.")
         n, d = int(shape[0]), int(shape[1])
         names = _names(file["raw"] if part == "raw/X" else file, d, request)
-        features: Sequence[int] = range(d)
-        if request.columns is not None or request.drop:
-            chosen = Request(request.path, columns=request.columns, drop=request.drop)
-            features = assign_roles(names, chosen).features
+        chosen = Request(request.path, columns=request.columns, drop=request.drop)
+        features = assign_roles(names, chosen).features
         obs = _member(file, "obs", request) if "obs" in file else {}
         index = _text(getattr(obs, "attrs", {}).get("_index", "_index"))
         own = request.id if request.id is not None else index if index in obs else None
         wanted = [name for name in (own, request.label) if name is not None]
         for name in request.keep:
-            matches = [other for other in obs if fnmatchcase(other, name)]
-            wanted += [name] if name in obs or not matches else matches
+            wanted += [other for other in obs if other == name or fnmatchcase(other, name)] or [
+                name
+            ]
         wanted += [name for name in request.optional if name in obs]
         extra = {name: _obs(obs, name, n, request) for name in wanted}
         columns = dict(enumerate(extra.values(), d))  # numbered after those of X
@@ -76,7 +76,7 @@ def read_h5ad(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -
     tick(root.stat().st_size)
     return make_table(
         request,
-        Roles((*names, *extra), tuple(features), extra=tuple(columns)),
+        Roles((*names, *extra), features, extra=tuple(columns)),
         source,
         columns=columns,
         ids=() if own is None else [d + list(extra).index(own)],
@@ -90,29 +90,21 @@ def _member(group: Any, path: str, request: Request) -> Any:
         link = group.get(name, getlink=True)
         if link is None:
             raise FileError(f"{request.path} has no {group.name.rstrip('/')}/{name}.")
-        if type(link).__name__ == "ExternalLink":
-            raise FileError(
-                f"{request.path}: {name} is an external link. Copy its data into the file."
-            )
-        group = group[name]
-        if hasattr(group, "is_virtual") and (group.is_virtual or group.external):
-            raise FileError(f"{request.path}: {name} uses external storage. Copy it into the file.")
+        outside = type(link).__name__ == "ExternalLink"
+        group = None if outside else group[name]
+        if outside or getattr(group, "is_virtual", False) or getattr(group, "external", None):
+            raise FileError(f"{request.path}: {name} is an external link. Copy its data here.")
         if getattr(group, "shape", None) is not None:
             check_filled(group, group.id.get_storage_size(), request)
     return group
 
 
 def _matrix(file: Any, part: str, request: Request) -> Any:
-    if "X" not in file and "var" not in file:
-        raise FileError(
-            f"{request.path} has no /X: not an AnnData file. Read other HDF5 files with "
-            f"{format_parameter('format', 'h5')}."
-        )
     if part not in file:
-        layers = [f"layers/{name}" for name in sorted(file["layers"])] if "layers" in file else []
-        there = [*(["X"] if "X" in file else []), *layers]
+        there = [*({"X"} & {*file}), *(f"layers/{name}" for name in sorted(file.get("layers", ())))]
         raise FileError(
-            f"{request.path}: there is no {part!r}. Its matrices are {format_names(there)}."
+            f"{request.path}: there is no {part!r}. Its matrices are {format_names(there)}. Read "
+            f"HDF5 files that are not AnnData with {format_parameter('format', 'h5')}."
         )
     return _member(file, part, request)
 
@@ -162,11 +154,7 @@ class CSRRows(Source):
         self.indptr = indptr[:].astype(np.int64)
         self.held_bytes = int(self.indptr.nbytes)
         self.guard = FileGuard([path])
-        ordered = len(self.indptr) == shape[0] + 1 and self.indptr[0] == 0
-        ordered = ordered and not np.any(np.diff(self.indptr) < 0)
-        alike = data.ndim == 1 and data.shape == indices.shape and indices.dtype.kind in "iu"
-        if not ordered or not alike or len(data) < self.indptr[-1]:  # reading would follow them
-            raise FileError(f"{request.path}: data, indices or indptr of X do not match its shape.")
+        require_inside(data, indices, self.indptr, (shape[0],))
 
     @property
     def nnz(self) -> int:
@@ -196,49 +184,29 @@ class CSRRows(Source):
             rows.sum_duplicates()
         return rows
 
-    def load(self) -> Any:
-        return self.read(0, self.shape[0])
-
-    def _take(self, at: Values) -> Values:
-        out = np.empty((len(at), self.shape[1]), self.dtype)
-        for i, row in enumerate(at.tolist()):
-            out[i] = self.read(row, row + 1).toarray()[0]
-        return out
-
 
 def _names(file: Any, count: int, request: Request) -> list[str]:
     """Return the names in var, made unique as AnnData does."""
     var = _member(file, "var", request)
-    if hasattr(var, "shape"):
-        raise FileError(
-            f"{request.path} was written by AnnData < 0.7. Write it again with a later version."
-        )
     index = _member(var, _text(var.attrs.get("_index", "_index")), request)
     names = [_text(value) for value in index[:]]
     if len(names) != count:
         raise FileError(f"{request.path}: var has {len(names)} names, but X has {count} columns.")
-    twice = sum(n > 1 for n in Counter(names).values())
+    twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
-        warn(f"{request.path}: {twice} names in var are not unique; numbers are appended.")
-    taken, number = set(names), Counter[str]()
-    for i, name in enumerate(names):
-        own = name
-        while number[name] and own in taken:
-            own = f"{name}-{number[name]}"
-            number[name] += own in taken
-        number[name] += 1
-        taken.add(own)
-        names[i] = own
+        warn(f"{request.path}: {len(twice)} names in var are not unique; numbers are appended.")
+        taken, numbers = set(names), count_from(1)
+        for name in twice:
+            for i in [i for i, other in enumerate(names) if other == name][1:]:
+                names[i] = next(x for x in (f"{name}-{k}" for k in numbers) if x not in taken)
     return names
 
 
 def _obs(obs: Any, name: str, n: int, request: Request) -> Values:
     """Return a column of obs: numbers, texts or categories."""
-    find_column(name, {key: i for i, key in enumerate(obs) if key[:2] != "__"}, request.path)
-    column, before = _member(obs, name, request), f"__categories/{name}"  # until AnnData 0.7
-    if hasattr(column, "shape") and before in obs:
-        values = _decode(column[:], _member(obs, before, request)[:])
-    elif hasattr(column, "shape"):
+    find_column(name, {key: i for i, key in enumerate(obs)}, request.path)
+    column = _member(obs, name, request)
+    if hasattr(column, "shape"):
         values = np.asarray(column[:])
     elif "codes" in column:
         codes, categories = (_member(column, key, request)[:] for key in ("codes", "categories"))

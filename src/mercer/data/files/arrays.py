@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from mercer import progress
-from mercer.config import format_bytes
+from mercer.config import format_bytes, get_config
 from mercer.data.errors import FileError, FileGuard, file_errors, format_names
 from mercer.data.files.storage import ArrayRows, TemporaryFolder, array_bytes, place_rows
 from mercer.data.files.table import (
@@ -24,7 +24,6 @@ from mercer.data.files.table import (
     check_file_memory,
     import_format,
     make_unnamed_table,
-    memory_share,
     select_columns,
 )
 from mercer.data.in_memory import ArraySource, SparseSource, require_inside
@@ -47,8 +46,14 @@ def read_npy(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
 
 def _numbered(request: Request, source: Source) -> Table:
     if 0 in source.shape:
-        raise FileError(f"{request.path} contains an empty array of shape {source.shape}.")
-    column = source.column if isinstance(source, NpySource) else None
+        raise FileError(f"{request.path}: shape {source.shape}, a row and a column are required.")
+
+    def column(j: int) -> Any:
+        if isinstance(source, NpySource):
+            return source.column(j)
+        with progress.quiet():
+            return select_columns(source, [j]).collect()[:, 0]
+
     return make_unnamed_table(request, source.shape[1], partial(select_columns, source), column)
 
 
@@ -71,15 +76,16 @@ def read_npz(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
             source: Source = sparse_source(scipy.sparse.load_npz(path), request)
         elif len(entries) == 1:
             folder = TemporaryFolder()
-            copy = folder.path / "rows.npy"
-            with folder.writing(), archive.open(entries[0]) as packed, copy.open("wb") as file:
+            with (
+                folder.writing(),
+                archive.open(entries[0]) as packed,
+                folder.rows.open("wb") as file,
+            ):
                 shutil.copyfileobj(packed, file, 2**20)
-            source = NpySource(copy)
-            if request.all_columns and array_bytes(source) <= memory_share():
+            source = folder.source()
+            if request.all_columns and array_bytes(source) <= get_config().budget // 4:
                 with progress.quiet():
                     source = ArraySource(source.collect())
-            else:
-                source.folder = folder
         else:
             raise FileError(
                 f"{request.path} contains {len(names)} arrays ({format_names(names)}), expected "
@@ -93,18 +99,14 @@ def sparse_source(matrix: Any, request: Request) -> SparseSource:
     """Return the rows of a sparse matrix, whose entries may lie beyond its shape."""
     if len(matrix.shape) != 2 or min(matrix.shape) < 1 or max(matrix.shape) >= 2**62:
         raise FileError(f"{request.path}: the matrix has shape {matrix.shape}, expected 2D.")
-    if matrix.dtype.kind not in "fiub":
-        raise FileError(f"{request.path} holds dtype {matrix.dtype}, not real numbers.")
-    if matrix.format not in ("csr", "csc", "bsr", "coo"):
+    if matrix.dtype.kind not in "fiub" or matrix.format not in ("csr", "csc", "coo"):
         raise FileError(
-            f"{request.path} contains a sparse matrix in {matrix.format!r} format. Save "
-            f"X.tocsr() instead."
+            f"{request.path} holds a {matrix.format!r} matrix of dtype {matrix.dtype}, expected "
+            f"real numbers in 'csr', 'csc' or 'coo' format. Save X.tocsr() instead."
         )
     check_file_memory(request.path, 8 * max(matrix.shape))
     if matrix.format != "coo":  # whose constructor has checked
         sizes = matrix.shape[::-1] if matrix.format == "csc" else matrix.shape
-        if matrix.format == "bsr":
-            sizes = [size // block for size, block in zip(sizes, matrix.blocksize, strict=True)]
         require_inside(matrix.data, matrix.indices, matrix.indptr, sizes)
     return SparseSource(matrix.tocsr())
 
@@ -127,12 +129,6 @@ def read_mtx(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
         if dense:
             count = [rows * columns if not mirrored else rows * (rows + mirrored) // 2]
         (entries,) = count
-        # An entry takes a digit and a space at least; with coordinates, two more of each.
-        if entries * (2 if dense else 4) > size + 4:
-            raise FileError(
-                f"{request.path} is truncated: its header declares {entries} entries, but it has "
-                f"{size} bytes. Write it again."
-            )
         check_file_memory(request.path, 64 * entries + 8 * max(rows, columns))
         width = 1 if dense else 2 if field == "pattern" else 3
         with warnings.catch_warnings():
@@ -168,22 +164,20 @@ def _make_matrix(
     """Return the matrix of these entries: values, or places from 1 on and values."""
     if dense and not mirrored:
         return ArraySource(body[:, 0].reshape(shape, order="F"))
-    if dense:
-        X = np.zeros(shape)
-        # The lower triangle, column by column, is the upper one, row by row.
-        i, j = np.triu_indices(shape[0], 0 if mirrored > 0 else 1)
-        X[j, i], X[i, j] = body[:, 0], mirrored * body[:, 0]
-        return ArraySource(X)
-    places = body[:, :2]
-    if np.any((places < 1) | (places > shape) | (places % 1 != 0)):
-        raise FileError(f"{request.path}: an entry is outside the shape {shape[0]} × {shape[1]}.")
-    i, j = (places.T - 1).astype(np.int64)
-    values = body[:, 2] if body.shape[1] == 3 else np.ones(len(body))
+    values = np.ones(len(body)) if body.shape[1] == 2 else body[:, -1]
+    if dense:  # the lower triangle, column by column, is the upper one, row by row
+        j, i = np.triu_indices(shape[0], 0 if mirrored > 0 else 1)
+    else:
+        places = body[:, :2]
+        if np.any((places < 1) | (places > shape) | (places % 1 != 0)):
+            raise FileError(f"{request.path}: an entry is outside {shape[0]} × {shape[1]}.")
+        i, j = (places.T - 1).astype(np.int64)
     if mirrored:
         off = i != j
         i, j = np.append(i, j[off]), np.append(j, i[off])
         values = np.append(values, mirrored * values[off])
-    return sparse_source(scipy.sparse.coo_array((values, (i, j)), shape), request)
+    matrix = scipy.sparse.coo_array((values, (i, j)), shape)
+    return ArraySource(matrix.toarray()) if dense else sparse_source(matrix, request)
 
 
 @contextmanager
@@ -205,23 +199,16 @@ def read_hdf5(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -
     with file_errors(request.path, "HDF5"), open_hdf5(root) as file:
         file.visititems(members.__setitem__)  # follows no links to other files
         array = _find_array(members, request)
-        table = make_unnamed_table(
-            request,
-            array.shape[1],
-            partial(hdf5_rows, root, array, request),
-            lambda j: np.asarray(array[:, j]),
-        )
+        rows = partial(hdf5_rows, root, array, request)
+        table = make_unnamed_table(request, array.shape[1], rows, lambda j: array[:, j])
     tick(root.stat().st_size)
     return table
 
 
-def hdf5_rows(path: Path, array: Any, request: Request, columns: Sequence[int] | None) -> Source:
-    """Return some columns of a dataset of rows and columns; None returns all."""
-    _check_matrix(array, array.name, request)
-    if array.is_virtual or array.external:
-        raise FileError(
-            f"{request.path}: {array.name} uses external storage. Copy it into the file."
-        )
+def hdf5_rows(path: Path, array: Any, request: Request, columns: Sequence[int]) -> Source:
+    """Return some columns of a dataset of rows and columns."""
+    if not _is_matrix(array):
+        raise FileError(f"{request.path}: {array.name} is not a 2D numeric array of this file.")
     check_filled(array, array.id.get_storage_size(), request)
     opener = partial(open_hdf5, path, array.name)
     rows = ArrayRows(opener, array, columns, FileGuard([path]), (request.path, "HDF5"))
@@ -246,39 +233,27 @@ def read_zarr(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -
             source.slow = any(name in str(array.compressors).lower() for name in ("gzip", "zlib"))
             return place_rows(source)
 
-        return make_unnamed_table(request, array.shape[1], rows, lambda j: np.asarray(array[:, j]))
+        return make_unnamed_table(request, array.shape[1], rows, lambda j: array[:, j])
 
 
 def _find_array(members: dict[str, Any], request: Request) -> Any:
     """Return the array with the name in the path, or the only one of rows and columns."""
-    name = request.part.strip("/")
-    tables = [name for name, array in members.items() if _is_matrix(array)]
-    where = f"2D numeric arrays: {format_names(sorted(tables))}." if tables else ""
-    if not name and len(tables) != 1:
+    tables = sorted(name for name, array in members.items() if _is_matrix(array))
+    name = request.part.strip("/") or (tables[0] if len(tables) == 1 else "")
+    if name not in tables:
         raise FileError(
-            f"{request.path} contains {len(tables)} two-dimensional numeric arrays, expected one. "
-            f"{where} Select one: {request.path}::NAME."
+            f"{request.path}: {repr(name) if name else 'the file'} is not one 2D numeric array. "
+            f"Select one by {request.path.partition('::')[0]}::NAME: {format_names(tables)}."
         )
-    array = members.get(name or tables[0])
-    if array is None:
-        raise FileError(f"{request.path}: there is no {name!r}. {where}")
-    if not hasattr(array, "shape"):
-        raise FileError(f"{request.path}: {name!r} is a group, not an array. {where}")
-    _check_matrix(array, name, request)
-    return array
+    return members[name]
 
 
 def _is_matrix(array: Any) -> bool:
+    """Return whether this is a 2D numeric array that is stored in the file itself."""
     shape = getattr(array, "shape", None)
-    return shape is not None and len(shape) == 2 and 0 not in shape and array.dtype.kind in "fiub"
-
-
-def _check_matrix(array: Any, name: str, request: Request) -> None:
-    if not _is_matrix(array):
-        raise FileError(
-            f"{request.path}: {name} has dtype {array.dtype} and shape {array.shape}, expected a "
-            f"2D numeric array."
-        )
+    if shape is None or getattr(array, "is_virtual", False) or getattr(array, "external", None):
+        return False
+    return len(shape) == 2 and 0 not in shape and array.dtype.kind in "fiub"
 
 
 def check_filled(array: Any, stored: int, request: Request) -> None:

@@ -19,13 +19,11 @@ from mercer.data.files.table import (
     Table,
     assign_roles,
     check_file_memory,
-    count_ids,
+    choose_features,
+    identifies_rows,
     is_numeric,
     make_table,
-    memory_share,
-    no_features,
     polars,
-    rank_ids,
 )
 from mercer.data.in_memory import ArraySource
 from mercer.data.source import Source
@@ -95,11 +93,8 @@ class Grouped(Banded):
 
     @contextmanager
     def open(self) -> Iterator[Decode]:
-        assert self.edges is not None
-        edges = self.edges
-
         def decode(start: int, stop: int) -> Rows:
-            part, first = self.places[int(np.searchsorted(edges, start))]
+            part, first = self.places[int(np.searchsorted(self.edges, start))]
             frame = part.scan(mapped=False).slice(first, stop - start).select(self.columns)
             return _floats(frame.collect(), self.dtype)
 
@@ -129,29 +124,21 @@ def read_columnar(paths: Sequence[Path], root: Path, request: Request, tick: Tic
         extra = dict.fromkeys([*candidates, *roles.extra, *roles.weights])
         frame = _collect(parts, [names[i] for i in extra])
         columns = {i: frame[names[i]] for i in extra}
-        ids = rank_ids({i: count_ids(columns[i]) for i in candidates})
-        features = [i for i in roles.features if numeric[i] and i not in ids]
-        if not features:
-            raise no_features(request, names, ids)
+        ids = [i for i in candidates if identifies_rows(columns[i])]
+        features = choose_features(request, roles, [i for i in roles.features if numeric[i]], ids)
         single = all(types[names[i]] == pl.Float32 for i in features)
         dtype = np.dtype(np.float32 if single else np.float64)
-        source, missing = _rows(parts, [names[i] for i in features], dtype, request, tick)
-    unnamed = "an index" if request.columns is None else ""
-    reasons = dict.fromkeys({*roles.candidates} - {*roles.features}, unnamed)
-    for i in roles.features:
-        other = "dates" if types[names[i]].is_temporal() else str(types[names[i]])
-        reasons[i] = "text" if text[i] else other
+        source = _rows(parts, [names[i] for i in features], dtype, request, tick)
+    kinds = ["dates" if dtype.is_temporal() else str(dtype) for dtype in types.values()]
     return make_table(
         request,
         roles,
         source,
-        missing,
         features=features,
         ids=ids,
         columns=columns,
         weights=next((_floats(columns[i], np.float64) for i in roles.weights), None),
-        reasons=reasons,
-        flags=[i for i in features if types[names[i]] == pl.Boolean],
+        reasons={i: "text" if text[i] else kinds[i] for i in roles.features},
     )
 
 
@@ -159,19 +146,16 @@ def _common_types(parts: Sequence[Part], request: Request) -> dict[str, Any]:
     """Return the dtypes of the columns; raise if the files differ."""
     first, types = parts[0], dict(parts[0].types)
     for part in parts[1:]:
-        odd = sorted(types.keys() ^ part.types.keys())
+        odd = types.keys() ^ part.types.keys()
+        for name in types.keys() & part.types.keys():
+            a, b = types[name], part.types[name]
+            odd |= set() if a == b or (is_numeric(a) and is_numeric(b)) else {name}
+            types[name] = a if a == b else polars().Float64
         if odd:
             raise FileError(
-                f"{request.path}: {first.path.name} and {part.path.name} have different columns "
-                f"({format_names(odd)}). All files of a table must have the same columns."
+                f"{request.path}: {first.path.name} and {part.path.name} have different columns or "
+                f"dtypes ({format_names(sorted(odd))}). All files of a table must have the same."
             )
-        for name, dtype in part.types.items():
-            if dtype != types[name] and not (is_numeric(dtype) and is_numeric(types[name])):
-                raise FileError(
-                    f"{request.path}: column {name!r} has dtype {types[name]} in "
-                    f"{first.path.name}, but {dtype} in {part.path.name}."
-                )
-            types[name] = dtype if dtype == types[name] else polars().Float64
     return types
 
 
@@ -182,33 +166,22 @@ def _collect(parts: Sequence[Part], names: Sequence[str]) -> Any:
 
 def _rows(
     parts: Sequence[Part], names: list[str], dtype: Any, request: Request, tick: Tick
-) -> tuple[Source, Any]:
-    """Return rows in memory, in the files or in a temporary file, and their missing entries."""
+) -> Source:
+    """Return rows in memory, in the files or in a temporary file."""
     n, d = sum(part.length for part in parts), len(names)
-    size = sum(part.path.stat().st_size for part in parts)
-    missing = np.zeros(d, np.int64)
-
-    def columns() -> Iterator[Rows]:
-        """Yield the columns; as many are decoded at a time as the budget allows."""
-        step = max(1, get_config().budget // (8 * 16 * n))
-        for first in range(0, d, step):
-            frame = _collect(parts, names[first : first + step])
-            for j, series in enumerate(frame.iter_columns(), first):
-                values = _floats(series, dtype)
-                missing[j] = np.isnan(values).sum()
-                yield values
-            tick(size * frame.width // d)
-
-    if n * d * dtype.itemsize <= memory_share():
-        rows = np.empty((n, d), dtype)
-        for j, values in enumerate(columns()):
-            rows[:, j] = values
-        return ArraySource(rows), missing
+    tick(sum(part.path.stat().st_size for part in parts))
+    if n * d * dtype.itemsize <= get_config().budget // 4:
+        return ArraySource(np.ascontiguousarray(_floats(_collect(parts, names), dtype)))
     source = Grouped(parts, names, dtype, request.path)
     if stays_in_file(source):
-        tick(size)
-        return source, None
-    return copy_rows(columns(), (n, d), dtype, "F"), missing
+        return source
+    step = max(1, get_config().budget // (8 * 16 * n))  # as many columns as the budget allows
+    columns = (
+        _floats(series, dtype)
+        for first in range(0, d, step)
+        for series in _collect(parts, names[first : first + step]).iter_columns()
+    )
+    return copy_rows(columns, (n, d), dtype, "F")
 
 
 def _floats(values: Any, dtype: Any) -> Rows:

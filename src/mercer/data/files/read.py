@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import glob
-import itertools
 import os
 import re
-import shlex
 import shutil
 import sys
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -25,30 +24,22 @@ from mercer.data.files.storage import TemporaryFolder
 from mercer.data.files.table import Request, Table
 from mercer.data.files.text import Delimited, read_text, unpack
 from mercer.data.files.text_formats import JSONLines, Spreadsheet, read_strings
-from mercer.data.npy import NpySource
-from mercer.data.source import Mapped, Source
-from mercer.messages import format_parameter, warn
+from mercer.data.source import Source
+from mercer.messages import counted, format_parameter, warn
 
 Reader = Callable[[Sequence[Path], Path, Request, progress.Tick], Table]
 
-_sheet = partial(read_text, Spreadsheet)
 READERS: dict[str, Reader] = {
     ".csv": partial(read_text, Delimited),
     ".tsv": partial(read_text, partial(Delimited, delimiter="\t")),
-    ".ndjson": partial(read_text, JSONLines),
-    ".jsonl": partial(read_text, JSONLines),
-    ".parquet": read_columnar,
-    ".arrow": read_columnar,
-    ".feather": read_columnar,
-    ".xlsx": _sheet,
-    ".xls": _sheet,
-    ".ods": _sheet,
+    **dict.fromkeys([".ndjson", ".jsonl"], partial(read_text, JSONLines)),
+    **dict.fromkeys([".parquet", ".arrow", ".feather"], read_columnar),
+    **dict.fromkeys([".xlsx", ".xls", ".ods"], partial(read_text, Spreadsheet)),
     ".npy": read_npy,
     ".npz": read_npz,
     ".mtx": read_mtx,
     ".h5ad": read_h5ad,
-    ".h5": read_hdf5,
-    ".hdf5": read_hdf5,
+    **dict.fromkeys([".h5", ".hdf5"], read_hdf5),
     ".zarr": read_zarr,
     ".txt": read_strings,
 }
@@ -71,22 +62,8 @@ _MAGIC = {
     b"%%MatrixMarket": ".mtx",
     b"\x89HDF\r\n\x1a\n": ".h5ad",
 }
-_PICKLE = "Pickle files can run code and are not read. Load it yourself and pass X."
-_REMEDIES = {
-    ".zip": "Unpack the archive first.",
-    ".tar": "Unpack the archive first.",
-    ".rds": "In R, write it as CSV: write.csv(x, 'x.csv').",
-    ".rdata": "In R, write it as CSV: write.csv(x, 'x.csv').",
-    ".pkl": _PICKLE,
-    ".pickle": _PICKLE,
-}
+_CONTENT = "[Content_Types].xml"
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
-_DOWNLOADS = {
-    ("http", "https", "ftp", "ftps"): "curl -LO {}",
-    ("s3",): "aws s3 cp {} .",
-    ("gs",): "gcloud storage cp {} .",
-}
-"""Commands that download a URL of these schemes."""
 
 
 def read_table(
@@ -108,8 +85,7 @@ def read_table(
 
     Numeric columns are the features; in text files, columns where every entry is a number, true or
     false. Rows that do not fit in a quarter of the memory budget are read from the file as needed
-    if it can be read in parts (row groups, chunks); otherwise they are copied to a temporary
-    file, which is deleted with the source.
+    if it can be read in parts; otherwise they are copied to a temporary file.
 
     Parameters
     ----------
@@ -136,8 +112,7 @@ def read_table(
         Column of the row names; a feature only if `columns` names it. By default the index that
         pandas or R wrote, the index of obs of an ``.h5ad`` file, or the first column that has the
         name of an identifier (id, sample_id, barcode, ...) and a different integer or text
-        in every row where it has an entry; one with fewer gaps is preferred. Such a column is a
-        feature only if `columns` names it.
+        in every row where it has an entry. Such a column is a feature only if `columns` names it.
     drop : sequence of str
         Columns to exclude: names, or patterns.
     na : sequence of str
@@ -146,8 +121,7 @@ def read_table(
     missing : {"refuse", "keep"}
         Whether missing values raise `MissingValues`, or are NaN in the rows.
     remarks : bool
-        Whether to look for features that are constant, number the rows, or have nearly all of
-        the variance; that takes a pass over the rows.
+        Whether to look for a feature that has nearly all of the variance, in some of the rows.
     format : str, optional
         The file format, such as ``"csv"``, if the path has no suffix. Standard input is read as
         CSV unless its first bytes indicate another format.
@@ -207,39 +181,22 @@ def read_source(
     Missing values in rows that stay in the file are not counted, which would take a pass: the fit
     refuses them, and says where the first is.
     """
-    file, part = split_path(path)
-    suffix = file.suffix.lower()
-    if suffix == ".npy" and not part and not is_url(path) and not file.is_fifo():
-        return NpySource(file)
     request = Request(str(path), None if columns is None else _names(columns), direct=True)
     table = _table(path, request, None)
     if quiet:
         return table.source
-    if table.id is not None and suffix != ".h5ad":
+    if table.id is not None and split_path(path)[0].suffix.lower() != ".h5ad":
         option = request.option("columns", [table.id, "*"])
         warn(f"{os.fspath(path)}: {table.naming(option)}")
     if table.reasons:
-        count = len(table.reasons)
-        what = "1 column is" if count == 1 else f"{count} columns are"
-        warn(f"{os.fspath(path)}: {what} not used: {table.left_out}.")
+        count = counted(len(table.reasons), "column is", "columns are")
+        warn(f"{os.fspath(path)}: {count} not used: {table.left_out}.")
     return table.source
 
 
 def is_url(path: str | os.PathLike[str]) -> bool:
     """Return whether a path is the URL of something on a network."""
     return _URL.match(str(path)) is not None
-
-
-def download_advice(url: str | os.PathLike[str]) -> str:
-    """Return the error about a URL, with a command to download it."""
-    text, scheme = str(url), str(url).partition("://")[0].lower()
-    if scheme == "file":
-        return f"{text} is a URL. Pass the path of the file, without file://."
-    command = next((line for schemes, line in _DOWNLOADS.items() if scheme in schemes), None)
-    if command is None:
-        return f"{text} is a URL. Download it first, and pass the path of the file."
-    line = command.format(shlex.quote(text))
-    return f"{text} is a URL. Download it first, for example: {line}"
 
 
 def split_path(path: str | os.PathLike[str]) -> tuple[Path, str]:
@@ -252,8 +209,8 @@ def split_path(path: str | os.PathLike[str]) -> tuple[Path, str]:
 def _table(path: str | os.PathLike[str], request: Request, format: str | None) -> Table:
     if not os.fspath(path):
         raise FileError("The file path is empty.")
-    if _URL.match(str(path)):
-        raise FileError(download_advice(path))
+    if is_url(path):
+        raise FileError(f"{path} is a URL. Download it first, and pass the path of the file.")
     with progress.session():
         if os.fspath(path) == "-":
             return _read_copy(sys.stdin.buffer, request, format)
@@ -271,9 +228,7 @@ def _read_copy(stream: Any, request: Request, format: str | None) -> Table:
     with folder.writing(), copy.open("wb") as file:
         shutil.copyfileobj(stream, file, 2**20)
     table = _read(copy, request, format or _format_of(copy) or ".csv")
-    source = table.source
-    while isinstance(source, Mapped):
-        source = source.source
+    source, _ = table.source.unmapped()
     if source.waits and source.folder is None:
         source.folder = folder
     return table
@@ -282,11 +237,9 @@ def _read_copy(stream: Any, request: Request, format: str | None) -> Table:
 def _read(path: Path, request: Request, format: str | None) -> Table:
     """Find the files of a table and their format, and read them."""
     suffix = "" if format is None else "." + format.lower().removeprefix(".")
-    root, paths, packed, start = path, [path], False, b""
+    root, paths, packed = path, [path], False
     if path.is_file():
         with path.open("rb") as file:
-            start = file.read(16)
-            file.seek(0)
             packed = unpack(file) is not file
     elif path.is_dir() and not suffix:
         zarr = any((path / mark).exists() for mark in _ZARR)
@@ -296,11 +249,7 @@ def _read(path: Path, request: Request, format: str | None) -> Table:
     suffix = suffix or _suffix(path) or (".csv" if packed else "")
     if suffix not in READERS:
         what = f"{format_parameter('format', format) if format else f'the suffix {suffix!r}'} is"
-        what += " not known"
-        if not path.exists():
-            what = "there is no such file or folder"
-        elif format is None and suffix in _REMEDIES:
-            raise FileError(f"{request.path}: {_REMEDIES[suffix]}")
+        what = f"{what} not known" if path.exists() else "there is no such file or folder"
         raise FileError(f"{request.path}: {what}. Supported formats: {', '.join(READERS)}.")
     if request.part and suffix not in _PARTS:
         raise FileError(
@@ -310,16 +259,12 @@ def _read(path: Path, request: Request, format: str | None) -> Table:
     if packed and suffix not in _TEXT:
         with file_errors(request.path, "a compressed file"), path.open("rb") as file:
             return _read_copy(unpack(file), request, suffix)
-    marked = suffix in _TEXT and start.startswith(tuple(_MAGIC))
-    content = _format_of(path) if marked else None
+    content = _format_of(path) if suffix in _TEXT and path.is_file() else None
     if content not in (None, ".mtx"):
-        remedy = f"Read it with {request.option('format', content[1:])}."
         raise FileError(
-            f"{request.path} is not text: it looks like a {content} file. "
-            f"{_REMEDIES.get(content, remedy)}"
+            f"{request.path} is not text: it looks like a {content} file. Read it with "
+            f"{request.option('format', content[1:])}."
         )
-    if not paths:
-        raise FileError(f"{request.path} is a folder without {suffix} files.")
     guard = FileGuard(paths)
     try:
         with progress.task("read", guard.size) as tick:
@@ -344,31 +289,29 @@ def _find_files(path: Path, suffix: str, request: Request) -> tuple[Path, str, l
     root, pattern = path, f"{glob.escape(str(path))}/**"
     if not path.is_dir():
         pattern = str(path)
-        root = Path(*itertools.takewhile(lambda part: not glob.has_magic(part), path.parts))
-    files = []
-    for file in sorted(map(Path, glob.glob(pattern, recursive=True))):
-        hidden = any(part.startswith((".", "_")) for part in file.relative_to(root).parts)
-        files += [file] if file.is_file() and not hidden else []
-    known, suffixes = ", ".join(_FOLDERS), sorted(set(map(_suffix, files)))
-    if not files:
-        raise FileError(f"{path} contains no data files. Supported in folders: {known}.")
-    if not suffix and len(suffixes) > 1:
-        readable = [each for each in suffixes if each in _FOLDERS] or [".parquet"]
-        options = [request.option("format", each[1:]) for each in readable]
-        choice = options[0] if request.direct else " or ".join(options)
-        raise FileError(
-            f"{path} is a folder with files of {len(suffixes)} formats ({', '.join(suffixes)}), "
-            f"but a table in a folder has one of: {known}. Pass one of its files, or choose a "
-            f"format: {choice}."
-        )
-    suffix = suffix or suffixes[0]
-    if suffix in READERS and suffix not in _FOLDERS:
-        raise FileError(
-            f"{request.path} is a folder. Folders can be read as one table if they contain: "
-            f"{known}. Pass one of its files: {files[0]}."
-        )
+        root = Path(*takewhile(lambda part: not glob.has_magic(part), path.parts))
+    files = [
+        file
+        for file in sorted(map(Path, glob.glob(pattern, recursive=True)))
+        if file.is_file() and not re.search(r"(^|/)[._]", file.relative_to(root).as_posix())
+    ]
+    suffixes = sorted(set(map(_suffix, files)))
+    suffix = suffix or (suffixes[0] if len(suffixes) == 1 else "")
     alike = (".arrow", ".feather") if suffix in (".arrow", ".feather") else (suffix,)
-    return root, suffix, [file for file in files if _suffix(file) in alike]
+    chosen = [file for file in files if _suffix(file) in alike]
+    if chosen and suffix in _FOLDERS:
+        return root, suffix, chosen
+    text = (
+        f"{path} contains no data files"
+        if not files
+        else (
+            f"{path} is a folder with files of {counted(len(suffixes), 'format')} "
+            f"({', '.join(suffixes)}), but a table in a folder has one of: {', '.join(_FOLDERS)}"
+        )
+    )
+    options = [request.option("format", each[1:]) for each in suffixes if each in _FOLDERS]
+    choice = f", or choose a format: {' or '.join(options)}" if options else ""
+    raise FileError(f"{text}. Pass one of its files{choice}.")
 
 
 def _format_of(path: Path) -> str | None:
@@ -381,7 +324,5 @@ def _format_of(path: Path) -> str | None:
     if suffix == ".npz" and zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-        if any(name in ("[Content_Types].xml", "mimetype") for name in names):
-            return ".xlsx" if "mimetype" not in names else ".ods"
-        return suffix if any(name.endswith(".npy") for name in names) else ".zip"
+        return ".ods" if "mimetype" in names else ".xlsx" if _CONTENT in names else suffix
     return suffix

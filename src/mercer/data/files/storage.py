@@ -21,9 +21,8 @@ import numpy.typing as npt
 from mercer import progress
 from mercer.arrays import working_dtype
 from mercer.atomic_write import FULL
-from mercer.config import format_bytes, get_config
+from mercer.config import get_config
 from mercer.data.errors import FileGuard, file_errors
-from mercer.data.files.table import memory_share
 from mercer.data.in_memory import ArraySource
 from mercer.data.npy import NpySource
 from mercer.data.source import Source
@@ -31,10 +30,12 @@ from mercer.messages import format_parameter
 
 Rows = npt.NDArray[Any]
 Decode = Callable[[int, int], Rows]
-"""Returns rows start to stop - 1: a band, or any rows if they can be read alone."""
+"""Returns a band, rows start to stop - 1."""
 
 # Bands in the cache: the last of a block is the first of the next, and there are few workers.
 _CACHED = 2
+# Bytes of a band of an array without chunks.
+_BAND = 2**15
 # Copies of a band in memory while it is decoded: encoded, decoded, as rows.
 _COPIES = 3
 
@@ -44,7 +45,14 @@ class TemporaryFolder:
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="mercer-"))
+        self.rows = self.path / "rows.npy"
         weakref.finalize(self, _remove, self.path, os.getpid())
+
+    def source(self) -> NpySource:
+        """Return the rows in the file."""
+        source = NpySource(self.rows)
+        source.folder = self
+        return source
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -54,12 +62,10 @@ class TemporaryFolder:
         except OSError as error:
             if error.errno not in FULL:
                 raise
-            free = format_bytes(shutil.disk_usage(self.path).free)
             raise OSError(
                 error.errno,
-                f"no room in {self.path.parent} ({free} free) for temporary files, which store "
-                f"rows that exceed the memory budget. Set TMPDIR to a folder with more space, or "
-                f"raise the budget with {format_parameter('memory')}",
+                f"no room in {self.path.parent} for rows that exceed the memory budget. Set TMPDIR "
+                f"to a folder with more space, or raise it with {format_parameter('memory')}",
             ) from error
 
 
@@ -77,21 +83,18 @@ def write_header(file: BinaryIO, shape: tuple[int, int], dtype: Any, order: str 
 def copy_rows(chunks: Iterable[Rows], shape: tuple[int, int], dtype: Any, order: str) -> NpySource:
     """Write some rows at a time, or some columns (order F), to a temporary file."""
     folder = TemporaryFolder()
-    path = folder.path / "rows.npy"
-    with folder.writing(), path.open("wb") as file:
+    with folder.writing(), folder.rows.open("wb") as file:
         write_header(file, shape, dtype, order)
         for chunk in chunks:
             file.write(np.ascontiguousarray(chunk, dtype).data)
-    source = NpySource(path)
-    source.folder = folder
-    return source
+    return folder.source()
 
 
 class Banded(Source):
     """Rows of a file, decoded band by band; in a pass, each about once.
 
-    `edges` are the first row of every band and, last, the number of rows; None if any row can be
-    read alone. `label` has path and format, for messages.
+    `edges` are the first row of every band and, last, the number of rows. `label` has path and
+    format, for messages.
     """
 
     waits = True
@@ -103,7 +106,7 @@ class Banded(Source):
         self,
         shape: tuple[int, int],
         stored: Any,
-        edges: npt.NDArray[np.int64] | None,
+        edges: npt.NDArray[np.int64],
         guard: FileGuard,
         label: tuple[str, str],
     ) -> None:
@@ -123,9 +126,8 @@ class Banded(Source):
 
     @property
     def held_bytes(self) -> int:  # type: ignore[override]
-        longest = 1 if self.edges is None else int(np.diff(self.edges).max())
         size = max(self.stored.itemsize, self.dtype.itemsize)
-        return (_CACHED + _COPIES) * longest * self.width * int(size)
+        return (_CACHED + _COPIES) * int(np.diff(self.edges).max()) * self.width * int(size)
 
     @property
     def row_bytes(self) -> int:
@@ -133,31 +135,16 @@ class Banded(Source):
         return super().row_bytes + self.width * int(self.stored.itemsize)
 
     def read(self, start: int, stop: int) -> Rows:
-        out = np.empty((stop - start, self.shape[1]), self.dtype, order=self.order)
-        # Many files are checked where a pass begins and ends.
-        if len(self.guard.state) == 1 or start == 0 or stop == self.shape[0]:
-            self.guard.check_all()
-        with file_errors(*self.label), self.open() as decode:
-            if self.edges is None:
-                out[:] = decode(start, stop)
-                return out
-            first = int(np.searchsorted(self.edges, start, "right")) - 1
-            last = int(np.searchsorted(self.edges, stop, "left"))
-            for band in range(first, last):
-                low, high = int(self.edges[band]), int(self.edges[band + 1])
-                a, b = max(start, low), min(stop, high)
-                out[a - start : b - start] = self._band(band, decode)[a - low : b - low]
-        return out
+        return self._take(np.arange(start, stop))
 
     def _take(self, at: npt.NDArray[Any]) -> Rows:
         out = np.empty((len(at), self.shape[1]), self.dtype, order=self.order)
-        self.guard.check_all()
+        # Many files are checked where a pass begins and ends.
+        ends = {*at[:1].tolist(), *at[-1:].tolist()}
+        if len(self.guard.state) == 1 or ends & {0, self.shape[0] - 1}:
+            self.guard.check_all()
+        bands = np.searchsorted(self.edges, at, "right") - 1
         with file_errors(*self.label), self.open() as decode:
-            if self.edges is None:
-                for i, row in enumerate(at.tolist()):
-                    out[i] = decode(row, row + 1)[0]
-                return out
-            bands = np.searchsorted(self.edges, at, "right") - 1
             for band in np.unique(bands).tolist():
                 rows = np.flatnonzero(bands == band)
                 out[rows] = self._band(band, decode)[at[rows] - self.edges[band]]
@@ -165,7 +152,6 @@ class Banded(Source):
 
     def _band(self, band: int, decode: Decode) -> Rows:
         """Return a band; threads that need the same one wait for it."""
-        assert self.edges is not None
         with self._lock:
             rows = self._cache.pop(band, None)
             if rows is None:
@@ -189,45 +175,36 @@ class ArrayRows(Banded):
         self,
         opener: Callable[[], AbstractContextManager[Any]],
         array: Any,
-        columns: Sequence[int] | None,
+        columns: Sequence[int],
         guard: FileGuard,
         label: tuple[str, str],
     ) -> None:
         n, d = (int(size) for size in array.shape)
-        columns = None if columns is None or list(columns) == list(range(d)) else columns
-        chunk = None if array.chunks is None else int(array.chunks[0])
-        edges = None if chunk is None else np.append(np.arange(0, n, chunk), n)
-        super().__init__(
-            (n, d if columns is None else len(columns)), array.dtype, edges, guard, label
-        )
-        self.opener = opener
-        self.columns = None if columns is None else np.asarray(columns)
+        # Rows that are not in chunks are read some at a time.
+        chunk = max(1, _BAND // (d * array.dtype.itemsize))
+        chunk = int(array.chunks[0]) if array.chunks else chunk
+        edges = np.append(np.arange(0, n, chunk), n)
+        super().__init__((n, len(columns)), array.dtype, edges, guard, label)
+        self.opener, self.columns = opener, np.asarray(columns)
 
     @property
     def width(self) -> int:
-        return self.shape[1] if self.columns is None else int(np.ptp(self.columns)) + 1
+        return int(np.ptp(self.columns)) + 1
 
     @contextmanager
     def open(self) -> Iterator[Decode]:
+        low = int(self.columns.min())
+        part, at = slice(low, low + self.width), self.columns - low
         with self.opener() as array:
-            if self.columns is None:
-                yield lambda start, stop: np.asarray(array[start:stop, :])
-                return
-            at, low = self.columns - self.columns.min(), int(self.columns.min())
-            part = slice(low, low + self.width)
             yield lambda start, stop: np.asarray(array[start:stop, part])[:, at]
 
 
 def place_rows(source: Banded) -> Source:
-    """Return rows from where rereading them is cheapest.
-
-    In memory while they take no more than a quarter of the budget; else in the file, or in a
-    temporary copy: see `stays_in_file`.
-    """
-    if array_bytes(source) <= memory_share():
+    """Return rows in memory if they take a quarter of the budget, else in the file or a copy."""
+    if array_bytes(source) <= get_config().budget // 4:
         with progress.quiet():
             return ArraySource(source.collect(np.empty(source.shape, source.dtype)))
-    if stays_in_file(source) or source.edges is None:
+    if stays_in_file(source):
         return source
     with file_errors(*source.label), source.open() as decode:
         bands = (decode(low, high) for low, high in pairwise(source.edges.tolist()))
@@ -244,9 +221,8 @@ def array_bytes(source: Source) -> int:
 def stays_in_file(source: Banded) -> bool:
     """Return whether rows are better read from their file than from a temporary copy.
 
-    A fit makes a few passes, and reads some rows from all over the file. If bands are small
-    compared to the budget, that costs as much as to make a copy (measured: Parquet with Snappy,
-    Zarr with Zstandard), and no disk space. Deflate is so slow that a copy pays, if there is room.
+    Small bands cost as much as to make a copy (measured: Parquet with Snappy, Zarr with
+    Zstandard), and no disk space. Deflate is so slow that a copy pays, if there is room.
     """
     if source.held_bytes > get_config().budget // 4:
         return False

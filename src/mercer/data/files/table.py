@@ -5,25 +5,33 @@ from __future__ import annotations
 import difflib
 import functools
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import filterfalse
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mercer import extras, progress
+from mercer import extras
 from mercer.config import format_bytes, get_config
+from mercer.data.derived import count_missing
 from mercer.data.errors import BudgetError, FileError, MissingValues, format_names
-from mercer.data.files.remarks import ID_NAME, Missing, Profile, dominant_feature, feature_remarks
-from mercer.data.in_memory import SparseSource
+from mercer.data.in_memory import ArraySource, SparseSource
 from mercer.data.source import Source
-from mercer.messages import as_python, format_parameter
+from mercer.messages import as_python, counted, format_parameter, percent
 
 Values = npt.NDArray[Any]
 
+ID_NAME = re.compile(
+    r"(?i:ids?|idx|index|rows?|row[ _.-]?(names?|numbers?|nr|no)|uuid|guid|barcodes?|accession|"
+    r"samples?|specimen|subject|patient|(samples?|subject|patient)[ _.-]?(names?|no|nr)|names?)"
+    r"|.*[ _.-](?i:id|uuid|barcode)|.*[a-z](Id|ID)|Unnamed: 0"
+)
+"""Names of identifiers: id, sample_id, PassengerId, the row names of R and pandas."""
 MISSING = (
     *("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "-NaN", "-nan", "null", "NULL", "Null"),
     *("None", "<NA>", "#N/A", "#NA", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
@@ -38,6 +46,10 @@ _DAY = r"^\d{4}-\d{2}-\d{2}$"
 # Columns named like identifiers whose values are examined; any further ones are ordinary columns.
 _CANDIDATES = 8
 _MOST_COLUMNS = 2**24
+# Values, of evenly spaced rows, that variances are estimated from.
+_SAMPLE = 100_000
+# A feature with a larger share of the total variance is remarked on.
+_DOMINANT = 0.95
 
 
 @dataclass(frozen=True)
@@ -71,10 +83,7 @@ class Request:
         return roles == (None,) * 4 and not (self.keep or self.drop or self.optional)
 
     def option(self, name: str, value: Any, **others: Any) -> str:
-        """Format an option of `read_table`; if the user has not called it, the whole call.
-
-        The whole call has the `others` too.
-        """
+        """Format an option of `read_table`; if the user has not called it, the call with others."""
         if not self.direct:
             return format_parameter(name, value)
         arguments = ", ".join(as_python(*each) for each in {name: value, **others}.items())
@@ -111,15 +120,13 @@ def assign_roles(
     path, place = request.path, dict(zip(names, range(len(names)), strict=True))
     if len(place) < len(names):
         twice = [name for name, count in Counter(names).items() if count > 1]
-        what = "1 column name occurs" if len(twice) == 1 else f"{len(twice)} column names occur"
-        raise FileError(
-            f"{path}: {what} more than once: {format_names(twice)}. Column names must be unique."
-        )
+        what = counted(len(twice), "column name occurs", "column names occur")
+        raise FileError(f"{path}: {what} more than once: {format_names(twice)}.")
     single: dict[str, list[int]] = {}
     for role in ("id", "label", "weights"):
         name = getattr(request, role)
         single[role] = [] if name is None else [find_column(name, place, path, named)]
-    optional = map(place.__getitem__, filter(place.__contains__, request.optional))
+    optional = [place[name] for name in request.optional if name in place]
     kept = _match(request.keep, place, path, named)[0] if request.keep else []
     extra = dict.fromkeys([*single["id"], *single["label"], *kept, *optional])
     other = {*extra, *single["weights"]}
@@ -151,21 +158,25 @@ def assign_roles(
     )
 
 
-def no_features(
-    request: Request, names: Sequence[str], ids: Sequence[int], delimiter: str = ""
-) -> FileError:
-    """Return the error that no column can be a feature; `ids` identify rows."""
+def choose_features(
+    request: Request,
+    roles: Roles,
+    numeric: Sequence[int],
+    ids: Sequence[int],
+    delimiter: str = "",
+) -> list[int]:
+    """Return the features: numeric columns that do not identify rows; raise if there are none."""
+    features = list(filterfalse(ids.__contains__, numeric))
+    if features:
+        return features
     text = f"{request.path} has no numeric column"
     text += f", read with {delimiter!r} between fields" if delimiter else ""
-    text += f". Its columns are {format_names(names)}."
+    text += f". Its columns are {format_names(roles.names)}."
     if ids:
-        option = request.option("columns", [names[ids[0]]])
-        which = format_names(names[i] for i in ids)
+        option = request.option("columns", [roles.names[ids[0]]])
+        which = format_names(roles.names[i] for i in ids)
         text += f" Identifiers are not features: {which}. To use one, pass {option}."
-    if delimiter == "\t" and len(names) == 1:
-        option = request.option("format", "csv")
-        text += f" If the delimiter is different, read it with {option}."
-    return FileError(text)
+    raise FileError(text)
 
 
 def find_column(name: str, place: Mapping[str, int], path: str, named: bool = True) -> int:
@@ -189,31 +200,24 @@ def _match(
 
     Without names, "3-7" is a range of columns.
     """
-    columns, exact, unknown = list[int](), list[int](), list[str]()
+    unknown = [name for name in wanted if name not in place and set("*?[").isdisjoint(name)]
+    if named and len(unknown) > 1:
+        there = format_names(place)
+        raise FileError(f"{path} has no columns {format_names(unknown)}. Columns: {there}.")
+    columns, exact = list[int](), list[int]()
     for name in wanted:
         ends = None if named else re.fullmatch(r"(\d{1,9})-(\d{1,9})", name)
         if ends and int(ends[2]) - int(ends[1]) < _MOST_COLUMNS:
             each = map(str, range(int(ends[1]), int(ends[2]) + 1))
-            numbers = [find_column(number, place, path, named) for number in each]
-            exact += numbers
-            columns += numbers
-        elif name in place:
-            exact.append(place[name])
-            columns.append(place[name])
-        elif set("*?[").isdisjoint(name):
-            unknown.append(name)
+            exact += (matches := [find_column(number, place, path, named) for number in each])
+        elif name in place or set("*?[").isdisjoint(name):
+            exact += (matches := [find_column(name, place, path, named)])
         else:
             matches = [i for other, i in place.items() if fnmatchcase(other, name)]
             if not matches:
                 there = format_names(place)
                 raise FileError(f"{path}: no column matches {name!r}. Columns: {there}.")
-            columns += matches
-    if named and len(unknown) > 1:
-        raise FileError(
-            f"{path} has no columns {format_names(unknown)}. Columns: {format_names(place)}."
-        )
-    for name in unknown:
-        find_column(name, place, path, named)
+        columns += matches
     return list(dict.fromkeys(columns)), list(dict.fromkeys(exact))
 
 
@@ -290,44 +294,25 @@ def is_numeric(dtype: Any) -> bool:
     return bool(dtype.is_numeric() or dtype == polars().Boolean)
 
 
-def count_ids(series: Any, na: Sequence[str] = (), *, integers: bool = False) -> int | None:
-    """Return how many rows a column names; None if its entries are not all different.
+def identifies_rows(known: Any, *, integers: bool = False) -> bool:
+    """Return whether the entries of a column are different texts or integers.
 
-    Entries are texts or integers; with `integers`, texts must be integers.
+    With `integers`, texts must be integers.
     """
     pl = polars()
-    if series.dtype in (pl.Categorical, pl.Enum):
-        series = series.cast(pl.String)
-    text = series.dtype == pl.String
-    if text:
-        known = Text(series, tuple(na)).known().drop_nulls()
-        known = known.str.strip_chars() if integers else known
-    else:
-        known = series.drop_nulls()
-        known = known.drop_nans() if known.dtype.is_float() else known
+    known = known.drop_nulls()
+    if known.dtype in (pl.Categorical, pl.Enum):
+        known = known.cast(pl.String)
+    text = known.dtype == pl.String
+    known = known.str.strip_chars() if text and integers else known
+    known = known.drop_nans() if known.dtype.is_float() else known
     if integers or not (text or known.dtype.is_integer()):
         numbers = known.cast(pl.Float64, strict=False)
         if not (numbers.is_finite() & (numbers == numbers.floor())).fill_null(False).all():
-            return None
+            return False
         if text:  # pandas adds a point to integers if one of their column is missing
             known = known.str.replace(r"\.0*$", "")
-    return len(known) if known.n_unique() == len(known) else None
-
-
-def rank_ids(counts: Mapping[int, int | None]) -> list[int]:
-    """Return the columns that name rows, given how many each names: first the most."""
-    return sorted(filter(counts.get, counts), key=lambda i: -(counts[i] or 0))
-
-
-def missing_entries(column: Any) -> npt.NDArray[np.bool_]:
-    """Return which entries of a column next to the rows are missing."""
-    values = column_values(column)
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    if values.dtype.kind != "O":
-        return np.zeros(len(values), bool)
-    marks = {*MISSING, *(column.na if isinstance(column, Text) else ())}
-    return np.array([isinstance(value, str) and value in marks for value in values], bool)
+    return len(known) > 0 and known.n_unique() == len(known)
 
 
 def id_names(column: Any) -> Values:
@@ -335,11 +320,15 @@ def id_names(column: Any) -> Values:
 
     A row without an entry goes by its number, counted from 0: "#3". Whole floats are integers.
     """
-    values, missing = column_values(column), missing_entries(column)
+    values = column_values(column)
     if values.dtype.kind == "f":
+        missing = np.isnan(values)
         known = values[~missing]
         if ((np.abs(known) < 2**63) & (known == np.floor(known))).all():
             values = np.where(missing, 0, values).astype(np.int64)
+    else:
+        marks = {*MISSING, *getattr(column, "na", ())} if values.dtype.kind == "O" else ()
+        missing = np.array([isinstance(value, str) and value in marks for value in values], bool)
     if missing.any():
         values = values.astype(object)
         values[missing] = [f"#{i}" for i in np.flatnonzero(missing)]
@@ -348,64 +337,35 @@ def id_names(column: Any) -> Values:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a file, and its extra columns.
-
-    Attributes
-    ----------
-    source : Source
-        The rows: numbers, with the names of their columns and their weights, or strings.
-    extra : dict
-        Values of the id and label columns and of those kept, by name.
-    dropped : tuple of str
-        Columns that are neither features nor in `extra`.
-    missing : dict
-        Number of missing entries by column of `source`, where there are any.
-    id : str or None
-        The column with the row names.
-    reasons : dict
-        Why columns were left out that the user did not leave out.
-    remarks : tuple of str
-        What is unusual about features, if that was requested.
-    dominant : str
-        Names the feature that has nearly all of the variance, if there is one.
-    """
+    """Rows of a file, and its extra columns."""
 
     source: Source
+    """The rows: numbers, with the names of their columns and their weights, or strings."""
     extra: Mapping[str, Values] = field(default_factory=dict)
+    """Values of the id and label columns and of those kept, by name."""
     dropped: tuple[str, ...] = ()
+    """Columns that are neither features nor in `extra`."""
     missing: Mapping[str, int] = field(default_factory=dict)
+    """Number of missing entries by column of `source`, where there are any."""
     id: str | None = None
+    """The column with the row names."""
     reasons: Mapping[str, str] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
+    """Why columns were left out that the user did not leave out."""
     dominant: str = ""
+    """Names the feature that has nearly all of the variance, if that was requested."""
 
     @property
     def row_names(self) -> Values | None:
         """Names of the rows; a row without an id goes by its number, as "#3"."""
-        return None if self._ids is None else id_names(self._ids)
-
-    @property
-    def unnamed(self) -> str:
-        """How many rows have no id, and how they are named; for a message."""
-        rows = [] if self._ids is None else np.flatnonzero(missing_entries(self._ids)).tolist()
-        if not rows:
-            return ""
-        what = "1 row has no {} and is named by its row number"
-        if len(rows) > 1:
-            what = f"{len(rows)} rows have no {{}} and are named by their row numbers"
-        names = format_names(f"#{i}" for i in rows)
-        return f"{what.format(repr(self.id))}, counted from 0: {names}."
-
-    @property
-    def _ids(self) -> Any:
-        return None if self.id is None else (self.source.extra_columns or self.extra)[self.id]
+        columns = self.source.extra_columns or self.extra
+        return None if self.id is None else id_names(columns[self.id])
 
     def naming(self, option: str) -> str:
         """Describe the column of row names, and how to use it as a feature."""
         text = f"column {self.id!r} is used as row names, not as a feature."
         if self.id is not None and self.extra[self.id].dtype.kind in "iuf":
             text += f" To use it as a feature, pass {option}."
-        return f"{text} {self.unnamed}".rstrip()
+        return text
 
     @property
     def left_out(self) -> str:
@@ -427,15 +387,13 @@ def make_table(
     columns: Mapping[int, Any] | None = None,
     weights: Values | None = None,
     reasons: Mapping[int, str] | None = None,
-    flags: Sequence[int] = (),
     named: bool = True,
 ) -> Table:
     """Return the table of a file; raise if missing values are not allowed.
 
-    `features` are the columns of the source, and `flags` those that are true and false; `missing`
-    counts their missing entries, and is None if nobody has counted. The best of `ids` names the
-    rows; `columns` has the values of columns next to the rows, and `reasons` say why others are
-    left out.
+    `features` are the columns of the source; `missing` counts their missing entries, and is None if
+    nobody has counted. The first of `ids` names the rows; `columns` has the values of columns next
+    to the rows, and `reasons` say why others are left out.
     """
     names, columns, features = roles.names, columns or {}, features or roles.features
     used = list(map(names.__getitem__, features))
@@ -446,51 +404,55 @@ def make_table(
                 f"{request.path}: {unknown} weights of column {request.weights!r} are missing."
             )
         source = source.weighted(np.asarray(weights, np.float64))
-    remarks, dominant = list[str](), ""
-    if request.remarks:
-        profile = source.fold(Profile(*source.shape))
-        flagged = [names[i] for i in flags]
-        remarks = feature_remarks(profile, used, flagged, request.columns or (), named)
-        missing, dominant = profile.count, dominant_feature(profile, used)
-    elif missing is None and source.waits and request.direct:
+    if missing is None and source.waits and request.direct:
         missing = np.zeros(len(used), np.int64)  # the fit finds them, in its first pass
     elif missing is None:
-        missing = source.fold(Missing(len(used))).count
-    at = np.flatnonzero(missing).tolist()
-    counts = dict(zip(map(used.__getitem__, at), missing[at].tolist(), strict=True))
+        missing = count_missing(source)
+    counts = {name: int(n) for name, n in zip(used, missing, strict=True) if n}
     if counts and request.refuse:
         raise MissingValues(request.path, counts)
     own = roles.id if roles.id is not None else next(iter(ids), None)
     extra = dict.fromkeys([*([] if own is None else [own]), *roles.extra])
     dropped = sorted({*range(len(names))} - {*features, *extra, *roles.weights})
-    why = {**(reasons or {}), **dict.fromkeys({*ids} & {*roles.features}, "identifier")}
+    why = (
+        {}
+        if request.columns
+        else dict.fromkeys({*roles.candidates} - {*roles.features}, "an index")
+    )
+    why |= {**(reasons or {}), **dict.fromkeys({*ids} & {*roles.features}, "identifier")}
     source.names = used if named else None
     source.id = None if own is None else names[own]
-    source.extra_columns = {}
-    values, left_out = dict[str, Values](), dict[str, str]()
-    for i in extra:
-        source.extra_columns[names[i]] = columns[i]
-        values[names[i]] = column_values(columns[i])
-    for i in dropped:
-        if why.get(i):
-            left_out[names[i]] = why[i]
+    source.extra_columns = {names[i]: columns[i] for i in extra}
     return Table(
         source,
-        values,
+        {name: column_values(column) for name, column in source.extra_columns.items()},
         tuple(map(names.__getitem__, dropped)),
         counts,
         source.id,
-        left_out,
-        tuple(remarks),
-        dominant,
+        {names[i]: why[i] for i in dropped if i in why},
+        dominant_feature(source, used) if request.remarks and not source.sparse else "",
     )
+
+
+def dominant_feature(source: Source, names: Sequence[str]) -> str:
+    """Name the feature that has nearly all of the variance of some rows, if there is one."""
+    n, d = source.shape
+    at = np.linspace(0, n - 1, min(n, max(10, _SAMPLE // d))).astype(np.int64)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # columns without values
+        variances = np.nan_to_num(np.nanvar(source.take(at).astype(np.float64), axis=0))
+    total, i = variances.sum(), int(np.argmax(variances))
+    if d < 2 or not variances[i] > _DOMINANT * total:
+        return ""
+    share = percent(min(0.9999, variances[i] / total))
+    return f"{names[i]!r} has about {share} of the total variance, more than all others together."
 
 
 def make_unnamed_table(
     request: Request,
     width: int,
     rows: Callable[[Sequence[int]], Source],
-    column: Callable[[int], Values] | None = None,
+    column: Callable[[int], Values],
 ) -> Table:
     """Return the table of a file with numeric columns and no names.
 
@@ -499,17 +461,12 @@ def make_unnamed_table(
     if width >= _MOST_COLUMNS:
         raise FileError(f"{request.path} has {width} columns; the limit is {_MOST_COLUMNS}.")
     roles = assign_roles([str(i) for i in range(width)], request, named=False)
-
-    def floats(i: int) -> Values:
-        with progress.quiet():
-            return np.ascontiguousarray(rows([i]).collect()[:, 0])
-
     return make_table(
         request,
         roles,
         rows(roles.features),
-        columns={i: (column or floats)(i) for i in roles.extra},
-        weights=floats(roles.weights[0]) if roles.weights else None,
+        columns={i: column(i) for i in roles.extra},
+        weights=next((np.asarray(column(i), np.float64) for i in roles.weights), None),
         named=False,
     )
 
@@ -521,12 +478,9 @@ def select_columns(source: Source, columns: Sequence[int]) -> Source:
         return source
     if isinstance(source, SparseSource):
         return SparseSource(source.csr[:, at])
+    if isinstance(source, ArraySource):
+        return ArraySource(source.array[:, at])
     return source.map(lambda block: block.rows[:, at], len(at))
-
-
-def memory_share() -> int:
-    """Return the maximum bytes of rows kept in memory; larger data stay on disk."""
-    return get_config().budget // 4
 
 
 def check_file_memory(path: str, needed: int) -> None:

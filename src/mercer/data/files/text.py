@@ -1,7 +1,7 @@
 """Tables of text, and delimited text.
 
-A column is numbers if every entry of the file is a number, or true or false, or missing: how the
-file is cut into blocks makes no difference.
+A column is numbers if every entry of the file is a number, true, false or missing: how the file is
+cut into blocks makes no difference.
 """
 
 from __future__ import annotations
@@ -10,11 +10,8 @@ import codecs
 import csv
 import importlib.util
 import io
-import os
 import re
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import chain, filterfalse, islice
@@ -24,7 +21,6 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from mercer import progress, threads
 from mercer.config import format_bytes, get_config
 from mercer.data.errors import FileError, file_errors, format_names
 from mercer.data.files.storage import TemporaryFolder, write_header
@@ -36,16 +32,14 @@ from mercer.data.files.table import (
     Table,
     Text,
     assign_roles,
-    count_ids,
+    choose_features,
+    identifies_rows,
     import_format,
     make_table,
-    memory_share,
-    no_features,
     polars,
-    rank_ids,
+    select_columns,
 )
 from mercer.data.in_memory import ArraySource
-from mercer.data.npy import NpySource, write_npy
 from mercer.data.source import Source
 from mercer.messages import format_parameter, warn
 from mercer.progress import Tick
@@ -56,13 +50,12 @@ NUMBER = re.compile(
 # 1,234 may be a thousand or a decimal number; these are not thousands.
 _COMMA = re.compile(r"[+-]?(\d+,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+)([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
-_THOUSANDS_AND_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+([eE][+-]?\d+)?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
-# Bytes of a piece: little compared to the budget, and enough to keep a thread busy.
+# Bytes of a piece: little compared to the budget, and enough to keep Polars busy.
 _PIECE = 4 * 2**20
 # Records in a piece of a wide file, where every column takes some time.
 _PIECE_ROWS = 64
-# Of two delimiters that fit, the first is chosen; a blank only if no other fits.
+# Of two delimiters that fit, the first is chosen.
 _DELIMITERS = ("\t", ";", "|", ",", " ")
 # Records that show the delimiter and decimal commas.
 _SAMPLE = 20
@@ -72,13 +65,12 @@ _COMPRESSION = {
     rb"\xfd7zXZ\x00": ("lzma",),
     rb"\x28\xb5\x2f\xfd": ("compression.zstd", "backports.zstd"),
 }
-# Byte order marks, and the first character of a file without one, if it is an ASCII character.
-_ENCODINGS = {
-    rb"\xef\xbb\xbf": "utf-8-sig",
-    rb"\xff\xfe\x00\x00|\x00\x00\xfe\xff": "utf-32",
-    rb"\xff\xfe|\xfe\xff": "utf-16",
-    rb"\x00...": "utf-16-be",
-    rb".\x00..": "utf-16-le",
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+    codecs.BOM_UTF32_LE: "utf-32",  # begins as that of UTF-16 does
+    codecs.BOM_UTF32_BE: "utf-32",
 }
 
 
@@ -96,43 +88,34 @@ def unpack(file: BinaryIO) -> Any:
 class TextBlock:
     """Some rows of text, and their entries as numbers.
 
-    `frame` has a column of text for every column, or one with all entries, row by row; `line`
-    returns the line that a row is in; `end` is how far the file has been read.
+    `line` returns the line that a row is in; `end` is how far the file has been read.
     """
 
     def __init__(
         self,
         frame: Any,
-        width: int,
         line: Callable[[int], int],
         end: int,
         na: Sequence[str],
-        *,
         decimal: bool = False,
     ) -> None:
-        self.frame, self.width, self.line, self.end = frame, width, line, end
+        self.frame, self.line, self.end = frame, line, end
         pl = polars()
         text = pl.all()
         if na:
-            text = pl.when(text.is_in(list(na))).then(None).otherwise(text)
+            text = pl.when(~text.is_in(list(na))).then(text)
         if decimal:  # a point would separate thousands
             text = text.str.replace_all(".", "?", literal=True).str.replace(",", ".", literal=True)
         self.number = text.cast(pl.Float64, strict=False)
         """Expression for numbers: null where text is something else, or missing."""
         numbers = frame.select(self.number)
-        self.rows: npt.NDArray[Any] = numbers.to_numpy().reshape(-1, width)
-        self.unread = np.zeros(width, bool)
+        self.rows: npt.NDArray[Any] = numbers.to_numpy()
+        self.unread = [
+            i
+            for i, column in enumerate(numbers)
+            if column.null_count() and (column.is_null() & (frame.to_series(i) != "")).any()
+        ]
         """Columns with entries that are neither numbers nor empty."""
-        if numbers.null_count().sum_horizontal()[0]:
-            unread = self.number.is_null() & (pl.all() != "")
-            flags = frame.select(unread.fill_null(False)).to_numpy()
-            self.unread = flags.reshape(-1, width).any(axis=0)
-
-    def text(self, column: int) -> Any:
-        """Return a column as it is written."""
-        if self.frame.width == self.width:
-            return self.frame.to_series(column)
-        return self.frame.to_series(0).gather_every(self.width, column)
 
 
 class TextFile:
@@ -151,12 +134,10 @@ class TextFile:
         self.name, self.request, self.text, self.line, self.ended = name, request, "", 1, False
         self.size = max(2**16, min(_PIECE, get_config().budget // 48))
         start, encoding = unpack(raw).read(4), request.encoding
+        for mark, unicode in _BYTE_ORDER_MARKS.items():
+            encoding = unicode if start.startswith(mark) else encoding
         raw.seek(0)
         self.raw, self.file = raw, unpack(raw)
-        for mark, unicode in _ENCODINGS.items():
-            if re.match(mark, start, re.DOTALL):
-                encoding = unicode
-                break
         errors = "replace" if encoding == "cp1252" else "strict"
         decoder = codecs.getincrementaldecoder(encoding)(errors)
         self.decoder = io.IncrementalNewlineDecoder(decoder, translate=True)
@@ -179,15 +160,12 @@ class TextFile:
 
 
 class Delimited(TextFile):
-    """Delimited text; without a delimiter, it is found."""
+    """Delimited text, after comments with #; without a delimiter, it is found."""
 
     def __init__(self, raw: BinaryIO, name: str, request: Request, delimiter: str = "") -> None:
         super().__init__(raw, name, request)
         self.read(self.size)
-        self.take(len(self.text) - len(self.text.lstrip("\n")))
-        self.comments = self.text.startswith("#")
-        if self.comments:
-            self.take(_comment_length(self.text))
+        self.take(len(self.text) - len(re.sub(r"\A\n*(#.*\n*)*", "", self.text)))
         if not self.text:
             raise FileError(f"{name} is empty: it has neither a header nor rows.")
         self.delimiter = delimiter or find_delimiter(self.text)
@@ -196,12 +174,8 @@ class Delimited(TextFile):
         while not self.ended and self._mask()[0].count("\n") < 2:
             self._grow()
         end = self._mask()[0].find("\n") + 1 or len(self.text)
-        # A header that is a comment begins with #.
-        head = self.text[:end].lstrip("# ") if self.comments else self.text[:end]
         try:
-            fields, *_ = csv.reader(io.StringIO(head, newline=""), delimiter=self.delimiter)
-            below = csv.reader(io.StringIO(self.text[end:], newline=""), delimiter=self.delimiter)
-            rows = list(filter(None, islice(below, _SAMPLE)))
+            _, (fields, *rows) = zip(*islice(self._records(self.text, 1), _SAMPLE), strict=True)
         except (csv.Error, ValueError) as error:
             raise FileError(f"{name}: the header cannot be read ({error}).") from None
         names = column_names(fields, name)
@@ -209,7 +183,7 @@ class Delimited(TextFile):
             if rows and len(rows[0]) == len(fields) + 1:  # R does not name its row names
                 fields, names = ["", *fields], ["Unnamed: 0", *names]
             self.index = [] if fields[0].strip() else [0]
-            self.size = max(self.size, min(get_config().budget // 32, _PIECE_ROWS * len(head)))
+            self.size = max(self.size, min(get_config().budget // 32, _PIECE_ROWS * end))
             self.take(end)
         self.named, self.names = names is not None, names or list(map(str, range(len(fields))))
         entries = list(map(str.strip, chain.from_iterable(rows or [fields])))
@@ -217,23 +191,7 @@ class Delimited(TextFile):
         self.decimal = commas and not any(map(_POINT.fullmatch, entries))
 
     def blocks(self) -> Iterator[TextBlock]:
-        """Yield all rows in order; threads convert the next ones meanwhile."""
-        # A piece takes about eight times its size while it is converted.
-        workers = min(threads.workers(), max(1, get_config().budget // 64 // self.size))
-        pending = deque[Future[TextBlock]]()
-        with ThreadPoolExecutor(workers) as pool:
-            for piece in self._pieces():
-                if self.ended and not self.text and not pending:  # it is the only one
-                    yield self._convert(*piece)
-                    return
-                pending.append(pool.submit(self._convert, *piece))
-                if len(pending) > workers:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-
-    def _pieces(self) -> Iterator[tuple[str, str, int, int]]:
-        """Yield whole records, the same with quoted fields masked, their line and their end."""
+        """Yield all rows in order, whole records at a time."""
         while self.text or not self.ended:
             if len(self.text) < self.size:
                 self.read(self.size)
@@ -248,13 +206,9 @@ class Delimited(TextFile):
             if not end:
                 self._grow()
                 continue
-            masked, line = masked[:end], self.line
-            text = self.take(end)
-            for comment in reversed([*re.finditer("(?m)^#.*", masked)] if self.comments else []):
-                text = text[: comment.start()] + text[comment.end() :]
-                masked = masked[: comment.start()] + masked[comment.end() :]
+            line, text = self.line, self.take(end)
             if text.strip("\n"):
-                yield text, masked, line, self.raw.tell()
+                yield self._convert(text, masked[:end], line)
 
     def _mask(self) -> tuple[str, int]:
         """Return the text with quoted fields masked, and where one is open at its end, or -1."""
@@ -271,29 +225,24 @@ class Delimited(TextFile):
         """Read more of an incomplete record; raise if it takes too much memory."""
         limit = max(self.size, get_config().budget // 8)
         if len(self.text) > limit:
-            quote = self._mask()[1]
-            line = self.line + self.text.count("\n", 0, max(0, quote))
-            why = "" if quote < 0 else ": a quoted field is never closed"
+            line = self.line + self.text.count("\n", 0, max(0, self._mask()[1]))
             raise FileError(
-                f"{self.name}: the record at line {line} exceeds {format_bytes(limit)}"
-                f"{why}. Correct it, or raise the budget with {format_parameter('memory')}."
+                f"{self.name}: the record at line {line} exceeds {format_bytes(limit)}; maybe a "
+                f"quoted field is never closed. Correct it, or raise the budget with "
+                f"{format_parameter('memory')}."
             )
         self.read(max(self.size, len(self.text)))
 
-    def _convert(self, text: str, masked: str, line: int, end: int) -> TextBlock:
-        """Convert whole records."""
+    def _convert(self, text: str, masked: str, line: int) -> TextBlock:
+        """Convert whole records: by Polars, or one by one if some are blank, short or malformed."""
         pl, width, frame = polars(), len(self.names), None
         schema = dict.fromkeys(map(str, range(width)), pl.String)
-        text = text if text.endswith("\n") else text + "\n"
-        if _is_rectangular(masked.encode(), self.delimiter, width):
-            if '"' not in text:
-                frame = pl.read_lines(text.replace(self.delimiter, "\n").encode())
-            else:
-                with suppress(pl.exceptions.PolarsError):  # a quote in the middle of a field
-                    frame = pl.read_csv(
-                        text.encode(), has_header=False, schema=schema, separator=self.delimiter
-                    )
-        if frame is None:
+        blank = masked.startswith("\n") or "\n\n" in masked
+        options = {"schema": schema, "separator": self.delimiter, "empty_string_is_null": False}
+        if not blank:
+            with suppress(pl.exceptions.PolarsError):
+                frame = pl.read_csv(text.encode(), has_header=False, **options)
+        if frame is None or masked.count(self.delimiter) != (width - 1) * len(frame):
             rows = []
             for number, record in self._records(text, line):
                 if len(record) != width:
@@ -307,7 +256,7 @@ class Delimited(TextFile):
         def line_of(row: int) -> int:
             return next(islice(self._records(text, line), row, None))[0]
 
-        return TextBlock(frame, width, line_of, end, self.request.na, decimal=self.decimal)
+        return TextBlock(frame, line_of, self.raw.tell(), self.request.na, self.decimal)
 
     def _records(self, text: str, first: int) -> Iterator[tuple[int, list[str]]]:
         """Yield line and fields of every record that is not blank."""
@@ -316,16 +265,6 @@ class Delimited(TextFile):
             if record:
                 yield line, record
             line = first + reader.line_num
-
-
-def _is_rectangular(masked: bytes, delimiter: str, width: int) -> bool:
-    """Return whether every line has this number of fields, and none is blank."""
-    data = np.frombuffer(masked if masked.endswith(b"\n") else masked + b"\n", np.uint8)
-    ends = np.flatnonzero((data == ord(delimiter)) | (data == 10))
-    lines = data[ends] == 10
-    if np.count_nonzero(lines) * width != len(lines) or not lines[width - 1 :: width].all():
-        return False
-    return width > 1 or bool(ends[0] > 0 and (np.diff(ends) > 1).all())
 
 
 def column_names(fields: Sequence[str], path: str) -> list[str] | None:
@@ -351,42 +290,23 @@ def column_names(fields: Sequence[str], path: str) -> list[str] | None:
 
 
 def find_delimiter(text: str) -> str:
-    """Return the delimiter that gives every line as many fields as the first; else a comma."""
-    lines = list(filter(None, text[:_PIECE].split("\n")[: _SAMPLE + 1]))
-    lines = lines[:-1] if len(lines) > _SAMPLE else lines
-    lines = list(filterfalse(re.compile("#").match, lines)) or lines
-    best, most = ",", 0.0
-    for delimiter in _DELIMITERS:
+    """Return the delimiter that gives most lines as many fields as the first; else a comma."""
+    lines = list(filter(None, text[:_PIECE].split("\n")))[:_SAMPLE]
+
+    def share(delimiter: str) -> float:
         try:
             counts = list(filter(None, map(len, csv.reader(lines, delimiter=delimiter))))
         except csv.Error:
-            continue
+            return 0.0
         if not counts or counts[0] < 2:
-            continue
-        if delimiter == " " and (most or len(counts) < 2 or len(set(counts[1:])) > 1):
-            continue
-        share = counts.count(counts[0]) / len(counts)
-        if set(counts[1:]) == {counts[0] + 1}:  # R does not name its row names
-            share = 1.0
-        if share > most:
-            best, most = delimiter, share
-    return best
+            return 0.0
+        below = set(counts[1:])
+        if len(below) == 1 and below <= {counts[0], counts[0] + 1}:  # R does not name row names
+            return 1.0
+        return 0.0 if delimiter == " " else counts.count(counts[0]) / len(counts)
 
-
-def _comment_length(text: str) -> int:
-    """Return the length of the comments that text begins with.
-
-    The last of them is the header if it has as many fields as the line below, which is a row: it
-    holds a number.
-    """
-    comments = re.match(r"(#.*\n*)+", text)
-    assert comments is not None
-    rest = text[comments.end() :]
-    last = comments[0].rstrip().rfind("\n") + 1
-    delimiter = find_delimiter(rest)
-    names, row = comments[0][last:].split(delimiter), rest.split("\n", 1)[0].split(delimiter)
-    numbers = any(NUMBER.fullmatch(field.strip('"')) for field in row)
-    return last if numbers and len(names) == len(row) > 1 else comments.end()
+    best = max(_DELIMITERS, key=share)
+    return best if share(best) else ","
 
 
 def read_text(
@@ -404,7 +324,7 @@ def read_text(
                 raw = stack.enter_context(path.open("rb"))
                 file = opener(raw, request.path if path == root else str(path), request)
                 if columns is None:
-                    columns = TextColumns(file, request, sum(map(os.path.getsize, paths)))
+                    columns = TextColumns(file, request)
                 elif file.names != list(columns.roles.names):
                     odd = sorted({*file.names} ^ {*columns.roles.names}) or file.names
                     raise FileError(
@@ -434,12 +354,11 @@ class TextColumns:
     Rows stay in memory while they take a quarter of the budget, and go to a temporary file else.
     """
 
-    def __init__(self, file: TextFile, request: Request, total: int) -> None:
+    def __init__(self, file: TextFile, request: Request) -> None:
         roles = assign_roles(file.names, request, named=file.named, index=file.index)
-        self.roles, self.request, self.total = roles, request, total
+        self.roles, self.request = roles, request
         self.named, self.delimiter = file.named, file.delimiter
-        # "empty", "number" or "flag"; columns of text are removed.
-        self.types = dict.fromkeys([*roles.features, *roles.weights], "empty")
+        self.numeric = {*roles.features, *roles.weights}
         self.reasons: dict[int, str] = {}
         # As text, identifiers keep every digit.
         self.texts: dict[int, tuple[Any, ...]] = dict.fromkeys(roles.extra + roles.candidates, ())
@@ -453,138 +372,101 @@ class TextColumns:
 
     def add(self, block: TextBlock) -> None:
         """Append a block."""
-        for i, known in list(self.types.items()):
-            if block.unread[i] or known == "flag":
-                self._examine(i, block)
-            elif known == "empty" and not np.isnan(block.rows[:, i]).all():
-                self.types[i] = "number"
-        expected = 0
+        for i in self.numeric.intersection(block.unread):
+            self._examine(i, block)
         if not self.count:
-            self.stored = list(filter(self.types.__contains__, self.roles.features))
+            self.stored = list(filter(self.numeric.__contains__, self.roles.features))
             self.missing = np.zeros(len(self.stored), np.int64)
-            size = 8 * len(block.rows) * len(self.stored)
-            expected = size * self.total // max(1, block.end)
-        every = self.stored == list(range(block.width))
-        rows = np.ascontiguousarray(block.rows if every else block.rows[:, self.stored])
+        rows = np.ascontiguousarray(block.rows[:, self.stored])
         self.count += len(rows)
-        with np.errstate(invalid="ignore", over="ignore"):
-            if np.isnan(rows.sum()):  # or infinities of both signs
-                self.missing += np.isnan(rows).sum(axis=0)
+        self.missing += np.isnan(rows).sum(axis=0)
         self.rows.append(rows)
-        if self.folder or max(expected, 8 * self.count * len(self.stored)) > memory_share():
+        if self.folder or 8 * self.count * len(self.stored) > get_config().budget // 4:
             self._spill()
         for i in self.roles.weights:
             self.weights.append(block.rows[:, i].copy())
         for i, parts in list(self.texts.items()):
-            text = block.text(i)
-            self.texts[i] = (*parts, text)
-            if i not in self.roles.extra and self._count_ids(i, text) is None:
+            self.texts[i] = (*parts, text := block.frame.to_series(i))
+            if i not in self.roles.extra and not self._identifies(i, text):
                 del self.texts[i]
+
+    def _identifies(self, i: int, text: Any) -> bool:
+        return identifies_rows(Text(text, self.request.na).known(), integers=i in self.numeric)
 
     def _spill(self) -> None:
         """Write rows to a temporary file."""
         self.folder = self.folder or TemporaryFolder()
-        with self.folder.writing(), (self.folder.path / "rows.npy").open("ab") as file:
+        with self.folder.writing(), self.folder.rows.open("ab") as file:
             if not file.tell():
                 write_header(file, (0, len(self.stored)), np.float64)
             for rows in self.rows:
                 file.write(rows.data)
         self.rows.clear()
 
-    def _count_ids(self, i: int, text: Any) -> int | None:
-        return count_ids(text, self.request.na, integers=i in self.types)
-
     def _examine(self, i: int, block: TextBlock) -> None:
-        """Convert a column that contains text to numbers, or exclude it."""
-        known = Text(block.text(i).str.strip_chars(), self.request.na).known()
+        """Convert a column with entries that are not numbers, or exclude it."""
+        pl = polars()
+        known = Text(block.frame.to_series(i).str.strip_chars(), self.request.na).known()
         numbers = known.to_frame().select(block.number).to_series()
-        content = "number" if known.count() else "empty"
-        if numbers.count() < known.count():
-            content = "flag" if known.is_in([*TRUE, *FALSE]).all() else "text"
-        values = known.is_in(TRUE).cast(numbers.dtype) if content == "flag" else numbers
-        block.rows = np.require(block.rows, requirements="W")
-        block.rows[:, i] = values.to_numpy()
-        if content != "text" and {self.types[i], content} != {"number", "flag"}:
-            self.types[i] = content if content != "empty" else self.types[i]
+        flags = known.is_in([*TRUE, *FALSE])
+        odd = known.is_not_null() & numbers.is_null() & ~flags.fill_null(True)
+        if not odd.any():
+            numbers = numbers.fill_null(known.is_in(TRUE).cast(pl.Float64))
+            block.rows = np.require(block.rows, requirements="W")
+            block.rows[:, i] = numbers.to_numpy()
             return
-        # The column is left out; say so if it looked like numbers.
-        numeric, odd = self.types.pop(i) == "number", known.is_not_null() & numbers.is_null()
-        first = int((odd if odd.any() else known.is_not_null()).arg_true()[0])
-        if odd.any():
-            numeric |= bool(numbers[:first].count()) or 2 * numbers.count() >= known.count()
+        self.numeric.remove(i)
+        first = odd.arg_true()[0]
         text, name = str(known[first])[:60], self.roles.names[i]
+        # The column is left out; say so if it looked like numbers.
+        before = i in self.stored and self.missing[self.stored.index(i)] < self.count
+        looks_numeric = before or 2 * numbers.count() >= known.count()
         here = f"{self.request.path}, line {block.line(first)}: column {name!r} holds {text!r}"
-        if self.delimiter not in ("", ",") and _THOUSANDS_AND_COMMA.fullmatch(text):
-            raise FileError(
-                f"{here}, with a decimal comma. Write numbers with a decimal point, for example "
-                f"with pandas: read_csv(..., decimal=',') and to_csv."
-            )
         option = self.request.option("na", [text], missing="keep")
-        remedy = f"If it marks a missing value, pass {option}." if numeric else ""
+        remedy = f"If it marks a missing value, pass {option}." if looks_numeric else ""
         if i in (*self.roles.exact, *self.roles.weights):
             raise FileError(
                 f"{here}, which is not a number; this column must be numeric. {remedy}".rstrip()
             )
-        if numeric:
+        if looks_numeric:
             warn(f"{here}, but other entries are numbers: the column is not used. {remedy}")
         self.reasons[i] = "dates" if _DATE.match(text) else "text"
 
     def table(self) -> Table:
         """Return the table of all blocks."""
-        roles, request, pl = self.roles, self.request, polars()
+        roles, request = self.roles, self.request
         if not self.count:
             raise FileError(f"{request.path} has a header, but no rows.")
-        columns, counts, at = dict[int, Text](), dict[int, int | None](), list[int]()
-        for i, parts in self.texts.items():
-            columns[i] = Text(pl.concat(parts), request.na)
-            if i in roles.candidates:
-                counts[i] = self._count_ids(i, columns[i].series)
-        ids, flags = rank_ids(counts) if counts else [], list[int]()
-        unnamed = "no name" if request.columns is None else ""
-        reasons = {
-            **self.reasons,
-            **dict.fromkeys({*roles.candidates} - {*roles.features}, unnamed),
-        }
-        for j, i in enumerate(self.stored):
-            if self.missing[j] == self.count and i not in roles.exact:
-                reasons[i] = "no values"
-            elif i in self.types and i not in ids:
-                at.append(j)
-                flags += [i] if self.types[i] == "flag" else []
-        if not at:
-            raise no_features(request, roles.names, ids, self.delimiter)
+        columns = {i: Text(polars().concat(x), request.na) for i, x in self.texts.items()}
+        ids = [
+            i for i in roles.candidates if i in columns and self._identifies(i, columns[i].series)
+        ]
+        empty = {*np.array(self.stored, int)[self.missing == self.count].tolist()} - {*roles.exact}
+        numeric = [i for i in self.stored if i in self.numeric and i not in empty]
+        features = choose_features(request, roles, numeric, ids, self.delimiter)
+        at = list(map(self.stored.index, features))
         return make_table(
             request,
             roles,
             self._source(at),
             self.missing[at],
-            features=list(map(self.stored.__getitem__, at)),
+            features=features,
             ids=ids,
             columns=columns,
             weights=np.concatenate(self.weights) if self.weights else None,
-            reasons=reasons,
-            flags=flags,
+            reasons={**self.reasons, **dict.fromkeys(empty, "no values")},
             named=self.named,
         )
 
     def _source(self, columns: list[int]) -> Source:
         """Return these of the stored columns as a source."""
-        every = columns == list(range(len(self.stored)))
         if self.folder is None:
             out, start = np.empty((self.count, len(columns))), 0
             for k, rows in enumerate(self.rows):
-                out[start : start + len(rows)] = rows if every else rows[:, columns]
+                out[start : start + len(rows)] = rows[:, columns]
                 start += len(rows)
                 self.rows[k] = rows[:0]
             return ArraySource(out)
-        path = self.folder.path / "rows.npy"
-        with self.folder.writing(), progress.quiet():
-            with path.open("r+b") as file:
-                write_header(file, (self.count, len(self.stored)), np.float64)
-            source = NpySource(path)
-            if not every:
-                chosen = source.map(lambda block: block.rows[:, columns], len(columns))
-                source = write_npy(chosen, self.folder.path / "chosen.npy")
-                path.unlink()
-        source.folder = self.folder
-        return source
+        with self.folder.writing(), self.folder.rows.open("r+b") as file:
+            write_header(file, (self.count, len(self.stored)), np.float64)
+        return select_columns(self.folder.source(), columns)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import operator
 import os
-import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,14 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from mercer.data.errors import FileError
+from mercer.data.errors import FileError, file_errors
 from mercer.data.files.table import Request, Table, check_file_memory, import_format, polars
-from mercer.data.files.text import NUMBER, TextBlock, TextFile, column_names
+from mercer.data.files.text import TextBlock, TextFile, column_names
 from mercer.data.in_memory import StringSource
 from mercer.progress import Tick
-
-# Lines that show whether strings are a table.
-_SAMPLE = 20
 
 
 class JSONLines(TextFile):
@@ -55,7 +51,7 @@ class JSONLines(TextFile):
             frame = self._parse(piece := self._piece(), schema=schema)
             line, end = partial(operator.add, self.line), self.raw.tell()
             if len(frame):
-                yield TextBlock(frame, len(schema), line, end, self.request.na)
+                yield TextBlock(frame, line, end, self.request.na)
             self.take(len(piece))
             self.read(self.size)
 
@@ -88,23 +84,16 @@ class Spreadsheet(TextFile):
     def blocks(self) -> Iterator[TextBlock]:
         if len(self.rows):
             line = partial(operator.add, 2 if self.named else 1)
-            yield TextBlock(self.rows, self.rows.width, line, self.size, self.request.na)
+            yield TextBlock(self.rows, line, self.size, self.request.na)
 
 
 def read_strings(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:
     """Read strings, one per line. A blank line is an empty string, except at the end."""
     size = root.stat().st_size
     check_file_memory(request.path, 2 * size)
-    with root.open("rb") as raw:
+    with file_errors(request.path, "UTF-8 text"), root.open("rb") as raw:
         file = TextFile(raw, request.path, request)
-        try:
-            file.read(-1)
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            raise FileError(
-                f"{request.path}: a line is not UTF-8 (byte 0x{byte:02x}); it may be latin-1 or "
-                f"windows-1252. Save the file as UTF-8, for example: iconv -f latin1 -t utf-8."
-            ) from None
+        file.read(-1)
     # Not `splitlines`, which also splits at form feeds and the like.
     strings = file.text.rstrip("\n").split("\n")
     tick(size)
@@ -113,17 +102,7 @@ def read_strings(paths: Sequence[Path], root: Path, request: Request, tick: Tick
     if not replace(request, optional=()).all_columns:
         raise FileError(
             f"{request.path}: a file of strings, one per line, has no columns. Omit columns, "
-            f"drop, id, label, weights and keep.{table_advice(strings, request)}"
+            f"drop, id, label, weights and keep. If it is a table, read it with "
+            f"{request.option('format', 'csv')}."
         )
     return Table(StringSource(strings))
-
-
-def table_advice(strings: Sequence[str], request: Request) -> str:
-    """Return a hint to read lines as a table if most fields are numbers."""
-    rows = [re.split(r"[,;\t]| +", line.strip()) for line in strings[1:_SAMPLE]]
-    fields = [field for row in rows for field in row]
-    numbers = sum(NUMBER.fullmatch(field) is not None for field in fields)
-    if not rows or min(map(len, rows)) < 2 or 2 * numbers < len(fields):
-        return ""
-    option = request.option("format", "csv")
-    return f" Its lines look like a table of numbers: read it with {option}."

@@ -68,9 +68,8 @@ class Adaptive(Method):
     def cost(self, size: Size) -> Cost:
         first = Subset(self._first(size.n, size.k)).cost(replace(size, gap=None))
         if self.store is None:
-            return replace(first, extra_passes=self._most_growths(size))
-        return replace(
-            first,
+            return first._replace(extra_passes=self._most_growths(size))
+        return first._replace(
             products=first.products + self._product_cost(size),
             memory=max(first.memory, Exact("krylov", self.store).cost(size).memory),
             extra_passes=math.inf,
