@@ -210,13 +210,6 @@ class ProjectionEstimator(
         -------
         estimator
             The fitted estimator.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA
-        >>> PCA(2).fit(load_iris().data).explained_variance_ratio_.round(3)
-        array([0.925, 0.053])
         """
         self._fit(X, sample_weight)
         return self
@@ -224,15 +217,7 @@ class ProjectionEstimator(
     @typed(with_callbacks)
     @typed(_fit_context(prefer_skip_nested_validation=True))
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit the model to X and return the scores of X.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import KernelPCA
-        >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit_transform(load_iris().data).shape
-        (150, 2)
-        """
+        """Fit the model to X and return the scores of X."""
         with checkpointed():
             source = self._fit(X, sample_weight)
             return self._output(X, self._training_scores(source), source)
@@ -256,25 +241,6 @@ class ProjectionEstimator(
 
         Samples of an earlier `fit` do not count, and a warning says so; `n_samples_seen_` counts
         those that do.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits, load_iris
-        >>> from mercer import PCA, KernelPCA
-        >>> from mercer.methods import Subset
-        >>> X = load_iris().data
-        >>> pca = PCA(2)
-        >>> for batch in (X[:50], X[50:60], X[60:]):
-        ...     pca = pca.partial_fit(batch)
-        >>> pca.explained_variance_.round(3)
-        array([4.228, 0.243])
-
-        >>> X = load_digits().data
-        >>> kpca = KernelPCA(2, kernel="rbf", gamma=0.001, method=Subset(select=X[:100]))
-        >>> for batch in (X[:600], X[600:1200], X[1200:]):
-        ...     kpca = kpca.partial_fit(batch)
-        >>> kpca.transform(X).shape
-        (1797, 2)
         """
         with self._session(resumable=False):
             first, names = "_fold" not in vars(self), self._constant_parameters()
@@ -332,14 +298,6 @@ class ProjectionEstimator(
         array of shape (n, k) or Source
             A Source computes its rows when they are read; its `collect` gives the array. A Dask
             array or DataFrame gives a lazy Dask array.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA
-        >>> X = load_iris().data
-        >>> PCA(2).fit(X).transform(X[:1]).round(2)
-        array([[-2.68,  0.32]])
         """
         self._require_fitted()
         if out is None:
@@ -352,16 +310,6 @@ class ProjectionEstimator(
 
         For `KernelPCA` in feature space; for `PCA(scale=True)` in units of the standard
         deviations of the columns.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, KernelPCA
-        >>> X = load_iris().data
-        >>> PCA(2).fit(X).reconstruction_error(X[:1]).round(4)
-        array([0.0008])
-        >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit(X).reconstruction_error(X[:1]).round(4)
-        array([0.0074])
         """
         self._require_fitted()
         residuals = self._residuals(self._rows(X, reset=False))
@@ -369,15 +317,7 @@ class ProjectionEstimator(
             return to_output_device(residuals).collect(label="residuals")[:, 0]
 
     def plan(self, X: Any) -> Plan:
-        """Return the plan of `fit`: methods, passes, memory and time. Computes nothing.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mercer import PCA
-        >>> PCA(10).plan(np.zeros((100_000, 300))).method
-        Covariance()
-        """
+        """Return the plan of `fit`: methods, passes, memory and time. Computes nothing."""
         self._validate_params()
         model = copy.copy(self)
         model.random_state = 0  # the user's is not drawn from

@@ -128,15 +128,6 @@ class KernelModel(ProjectionEstimator):
         array of shape (n, d)
             Pre-images computed by the method `preimage`. With preimage=None, the result of
             scikit-learn's kernel ridge regression, which needs fit_inverse_transform=True.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import KernelPCA
-        >>> X = load_iris().data
-        >>> kpca = KernelPCA(2, preimage="fixed_point").fit(X)
-        >>> kpca.inverse_transform(kpca.transform(X[:1])).round(2)
-        array([[5.08, 3.52, 1.4 , 0.21]])
         """
         self._require_fitted()
         if hasattr(self, "preimage_"):
@@ -151,17 +142,7 @@ class KernelModel(ProjectionEstimator):
         return self._output(X, rows)
 
     def preimages(self, scores: Any) -> Preimages:
-        """Return pre-images of scores, and how well each one converged.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import KernelPCA
-        >>> X = load_iris().data
-        >>> kpca = KernelPCA(2, kernel="rbf", gamma=0.1, preimage="gradient").fit(X)
-        >>> int(kpca.preimages(kpca.transform(X)).converged.sum())
-        150
-        """
+        """Return pre-images of scores, and how well each one converged."""
         self._require_fitted()
         if not hasattr(self, "preimage_"):
             raise ValueError(
@@ -182,16 +163,7 @@ class KernelModel(ProjectionEstimator):
         return result
 
     def reconstruct(self, X: Any) -> Any:
-        """Return pre-images of the projections of samples onto the components.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import KernelPCA
-        >>> X = load_iris().data
-        >>> KernelPCA(2, preimage="gradient").fit(X).reconstruct(X[:1]).round(2)
-        array([[5.08, 3.52, 1.4 , 0.21]])
-        """
+        """Return pre-images of the projections of samples onto the components."""
         return self.inverse_transform(self.transform(X))
 
     def _scores(self, source: Source) -> Source:

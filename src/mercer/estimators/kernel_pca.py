@@ -152,9 +152,25 @@ class KernelPCA(KernelModel):
     >>> from sklearn.datasets import make_circles
     >>> from mercer import KernelPCA
     >>> X, y = make_circles(400, factor=0.3, noise=0.05, random_state=0)
-    >>> scores = KernelPCA(2, kernel="rbf", gamma=10).fit_transform(X)
-    >>> scores.shape
-    (400, 2)
+    >>> kpca = KernelPCA(2, kernel="rbf", gamma=10, preimage="fixed_point")
+    >>> scores = kpca.fit_transform(X)
+    >>> scores.shape, kpca.transform(X[:1]).shape
+    ((400, 2), (1, 2))
+    >>> kpca.reconstruction_error(X[:1]).round(2)
+    array([0.9])
+    >>> kpca.inverse_transform(scores[:1]).round(2)  # the same as kpca.reconstruct(X[:1])
+    array([[0.96, 0.13]])
+    >>> kpca.preimages(scores).converged.all()
+    np.True_
+
+    A basis is chosen from the first batch, or given:
+
+    >>> from mercer.methods import Subset
+    >>> kpca = KernelPCA(2, kernel="rbf", gamma=10, method=Subset(select=X[:50]))
+    >>> for batch in (X[:200], X[200:]):
+    ...     kpca.partial_fit(batch).n_samples_seen_
+    200
+    400
     """
 
     _kernel: Kernel | None

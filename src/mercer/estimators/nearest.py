@@ -65,6 +65,11 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
     >>> model = NearestProjection(PCA(20)).fit(X[:1000], y[:1000])
     >>> round(model.score(X[1000:], y[1000:]), 3)
     0.957
+    >>> model.predict(X[:3]), model.predict_proba(X[:1]).argmax()
+    (array([0, 1, 2]), np.int64(0))
+    >>> model.kneighbors(X[:2], 2, return_distance=False)
+    array([[  0, 877],
+           [  1,  93]])
     """
 
     neighbors_: KNeighborsClassifier
@@ -101,18 +106,6 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
             Training samples, as `estimator` takes them.
         y : array-like of shape (n,) or (n, outputs)
             Class labels.
-
-        Returns
-        -------
-        NearestProjection
-            The fitted classifier.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, NearestProjection
-        >>> NearestProjection(PCA(2)).fit(*load_iris(return_X_y=True)).predict([[6, 3, 5, 2]])
-        array([2])
         """
         model = self._inner("fit_transform", "transform")
         if self.metric == "precomputed":
@@ -140,29 +133,12 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
         return self
 
     def predict(self, X: Any) -> Any:
-        """Return the predicted class of each sample.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import NearestProjection
-        >>> NearestProjection().fit(*load_iris(return_X_y=True)).predict([[5, 3, 1, 0]])
-        array([0])
-        """
+        """Return the predicted class of each sample."""
         check_is_fitted(self)
         return self.neighbors_.predict(self._scores(X))
 
     def predict_proba(self, X: Any) -> Any:
-        """Return the fraction of each class among the neighbors of each sample.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, NearestProjection
-        >>> model = NearestProjection(PCA(2), 5).fit(*load_iris(return_X_y=True))
-        >>> model.predict_proba([[6, 3, 5, 1.6]])
-        array([[0. , 0.2, 0.8]])
-        """
+        """Return the fraction of each class among the neighbors of each sample."""
         check_is_fitted(self)
         return self.neighbors_.predict_proba(self._scores(X))
 
@@ -179,14 +155,6 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
             Number of neighbors; by default that of the constructor.
         return_distance : bool
             Whether to return the distances, before the indices.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, NearestProjection
-        >>> X, y = load_iris(return_X_y=True)
-        >>> NearestProjection(PCA(2)).fit(X, y).kneighbors(return_distance=False)[:3, 0]
-        array([17, 45,  6])
         """
         check_is_fitted(self)
         scores = None if X is None else self._scores(X)

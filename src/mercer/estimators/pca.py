@@ -119,12 +119,32 @@ class PCA(LinearModel):
     --------
     >>> from sklearn.datasets import load_wine
     >>> from mercer import PCA
-    >>> pca = PCA(0.6, scale=True).fit(load_wine().data)
+    >>> X = load_wine().data
+    >>> pca = PCA(0.6, scale=True).fit(X)
     >>> pca.n_components_
     3
     >>> print(pca.certificate_.sentence)
     3 components explain 66.52 % of the variance. No 3 components can explain noticeably more:
     this is within 0.0001 % of optimal (proven).
+    >>> scores = pca.transform(X)
+    >>> scores[:1].round(2)
+    array([[ 3.31,  1.44, -0.17]])
+    >>> pca.inverse_transform(scores)[:1, :5].round(2)  # the same as pca.reconstruct(X)
+    array([[ 13.98,   1.78,   2.46,  16.46, 112.3 ]])
+    >>> pca.reconstruction_error(X[:1]).round(2)
+    array([2.88])
+    >>> round(pca.score(X), 2), pca.score_samples(X[:2]).round(2)
+    (-19.8, array([-18.23, -17.98]))
+    >>> (pca.get_covariance() @ pca.get_precision()).trace().round(6)
+    np.float64(13.0)
+    >>> PCA(10).plan(X).method
+    SVD()
+    >>> pca = PCA(3)
+    >>> for batch in (X[:60], X[60:120], X[120:]):
+    ...     pca.partial_fit(batch).n_samples_seen_
+    60
+    120
+    178
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

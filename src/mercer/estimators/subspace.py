@@ -108,8 +108,13 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
     >>> X, y = load_digits(return_X_y=True)
     >>> round(SubspaceClassifier().fit(X[::2], y[::2]).score(X[1::2], y[1::2]), 3)
     0.991
-    >>> round(SubspaceClassifier(PCA(10)).fit(X[::2], y[::2]).score(X[1::2], y[1::2]), 3)
+    >>> model = SubspaceClassifier(PCA(10)).fit(X[::2], y[::2])
+    >>> round(model.score(X[1::2], y[1::2]), 3)
     0.989
+    >>> model.predict(X[:3])
+    array([0, 1, 2])
+    >>> model.reconstruction_error(X[:1]).shape
+    (1, 10)
     >>> few = KernelPCA(10, kernel="rbf", gamma="scale", method=Subset(0.2, "kmeans"))
     >>> few = SubspaceClassifier(few.set_params(random_state=0)).fit(X[::2], y[::2])
     >>> [len(model.X_fit_) for model in few.estimators_[:3]]
@@ -138,14 +143,6 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
         sample_weight : array-like of shape (n,), optional
             Counts: a weight of two is the sample twice. Weights with a mean below one, such as
             those of boosting, are scaled up, class by class.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, SubspaceClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> [model.n_components_ for model in SubspaceClassifier(PCA(2)).fit(X, y).estimators_]
-        [2, 2, 2]
         """
         with self._session():
             y = self._check_labels(y)
@@ -171,15 +168,6 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
         -------
         array of shape (n, c)
             A column for each of `classes_`; with a kernel, distances in feature space.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, SubspaceClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> SubspaceClassifier(PCA(1)).fit(X, y).reconstruction_error(X[:2]).round(2)
-        array([[0.01, 5.03, 8.41],
-               [0.05, 3.46, 6.79]])
         """
         check_is_fitted(self)
         source = self._rows(X, reset=False)
@@ -205,29 +193,12 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
         array of shape (n, c), or (n,)
             A column for each of `classes_`. With two classes the value of the second minus that
             of the first, which is positive for samples of the second.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, SubspaceClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> SubspaceClassifier(PCA(1)).fit(X, y == 2).decision_function(X[[0, 149]]).round(2)
-        array([-8.36,  0.22])
         """
         distances = self.reconstruction_error(X)
         return distances[:, 0] - distances[:, 1] if len(self.classes_) == 2 else -distances
 
     def predict(self, X: Any) -> Numbers:
-        """Return the class with the nearest subspace; the first one if tied.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, SubspaceClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> SubspaceClassifier(PCA(2)).fit(X, y).predict(X[[0, 50, 100]])
-        array([0, 1, 2])
-        """
+        """Return the class with the nearest subspace; the first one if tied."""
         nearest = to_numpy(self.reconstruction_error(X)).argmin(axis=1)
         labels: Numbers = self.classes_[nearest]
         return labels

@@ -81,14 +81,6 @@ class KnownLabelsMixin(ClassifierMixin):
 
         Labels that were not in the training data are an error: no prediction could be right, and
         they are more often a mistake than a test. `sklearn.metrics.accuracy_score` counts them.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, NearestProjection
-        >>> X, y = load_iris(return_X_y=True)
-        >>> round(NearestProjection(PCA(2)).fit(X[::2], y[::2]).score(X[1::2], y[1::2]), 3)
-        0.973
         """
         check_is_fitted(self)
         if isinstance(self.classes_, np.ndarray) and not hasattr(y, "tocsr"):
