@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -43,6 +44,7 @@ from mercer.estimators.wrapper import Wrapper
 from mercer.rules import GavishDonoho
 
 
+@dataclass(eq=False, repr=False)
 class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
     r"""Denoise samples by projecting them onto principal components.
 
@@ -125,11 +127,11 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
     5
     """
 
-    estimator_: Any
-    n_components_: int
-    gamma_: float | None
-    validation_error_: dict[str, Vector]
-    fingerprint_: str
+    estimator_: Any = field(init=False)
+    n_components_: int = field(init=False)
+    gamma_: float | None = field(init=False)
+    validation_error_: dict[str, Vector] = field(init=False)
+    fingerprint_: str = field(init=False)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [PCA, KernelPCA, None],
         "n_components": [Interval(Integral, 1, None, closed="left"), "array-like", None],
@@ -145,28 +147,16 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        n_components: Any = None,
-        gamma: Any = None,
-        noise: Any = None,
-        noisy: bool = False,
-        validation: float | int = 0.1,
-        limits: tuple[float, float] | None = None,
-        image_shape: tuple[int, ...] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_components = n_components
-        self.gamma = gamma
-        self.noise = noise
-        self.noisy = noisy
-        self.validation = validation
-        self.limits = limits
-        self.image_shape = image_shape
-        self.random_state = random_state
+    estimator: Any = None
+    _: KW_ONLY
+    n_components: Any = None
+    gamma: Any = None
+    noise: Any = None
+    noisy: bool = False
+    validation: float | int = 0.1
+    limits: tuple[float, float] | None = None
+    image_shape: tuple[int, ...] | None = None
+    random_state: Any = None
 
     @typed(_fit_context(prefer_skip_nested_validation=False))
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -68,6 +68,8 @@ class KernelModel(ProjectionEstimator):
     preimage: str | Preimage | None
     alpha: float
     fit_inverse_transform: bool
+    _kernel: Kernel | None
+    _shift: Any
 
     @property
     def eigenvalues_(self) -> Array:

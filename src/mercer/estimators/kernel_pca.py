@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -50,6 +50,7 @@ from mercer.rules import NAMED, Count, Rule, as_rule
 SOLVERS = ("auto", "dense", "arpack", "randomized", "krylov", "power", "jacobi")
 
 
+@dataclass(eq=False, repr=False)
 class KernelPCA(KernelModel):
     r"""Kernel principal component analysis, exact or on a basis, with a certificate.
 
@@ -173,8 +174,6 @@ class KernelPCA(KernelModel):
     400
     """
 
-    _kernel: Kernel | None
-    _shift: Any
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
@@ -208,50 +207,27 @@ class KernelPCA(KernelModel):
         "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage, None],
     }
 
-    def __init__(
-        self,
-        n_components: int | float | str | Rule | None = None,
-        *,
-        kernel: Any = "linear",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        alpha: float = 1.0,
-        fit_inverse_transform: bool = False,
-        eigen_solver: str = "auto",
-        tol: float = 0,
-        max_iter: int | None = None,
-        iterated_power: int | str = "auto",
-        remove_zero_eig: bool = False,
-        random_state: Any = None,
-        copy_X: bool = True,
-        n_jobs: int | None = None,
-        method: str | Method = "auto",
-        center: bool = True,
-        gap: float | None = None,
-        preimage: str | Preimage | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alpha = alpha
-        self.fit_inverse_transform = fit_inverse_transform
-        self.eigen_solver = eigen_solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.iterated_power = iterated_power
-        self.remove_zero_eig = remove_zero_eig
-        self.random_state = random_state
-        self.copy_X = copy_X
-        self.n_jobs = n_jobs
-        self.method = method
-        self.center = center
-        self.gap = gap
-        self.preimage = preimage
+    n_components: int | float | str | Rule | None = None
+    _: KW_ONLY
+    kernel: Any = "linear"
+    gamma: float | str | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    alpha: float = 1.0
+    fit_inverse_transform: bool = False
+    eigen_solver: str = "auto"
+    tol: float = 0
+    max_iter: int | None = None
+    iterated_power: int | str = "auto"
+    remove_zero_eig: bool = False
+    random_state: Any = None
+    copy_X: bool = True  # noqa: N815 (as in scikit-learn)
+    n_jobs: int | None = None
+    method: str | Method = "auto"
+    center: bool = True
+    gap: float | None = None
+    preimage: str | Preimage | None = None
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
         least = 2 if reset else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -18,6 +19,7 @@ from mercer.estimators.validation import refuse_images
 from mercer.estimators.wrapper import DelegatingWrapper, KnownLabelsMixin
 
 
+@dataclass(eq=False, repr=False)
 class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
     r"""Nearest-neighbor classifier in the space of a few components.
 
@@ -72,7 +74,7 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
            [  1,  93]])
     """
 
-    neighbors_: KNeighborsClassifier
+    neighbors_: KNeighborsClassifier = field(init=False)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": "no_validation",
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -81,20 +83,12 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
         "n_jobs": [Integral, None],
     }
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        n_neighbors: int = 1,
-        *,
-        weights: Any = "uniform",
-        metric: Any = "euclidean",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.metric = metric
-        self.n_jobs = n_jobs
+    estimator: Any = None
+    n_neighbors: int = 1
+    _: KW_ONLY
+    weights: Any = "uniform"
+    metric: Any = "euclidean"
+    n_jobs: int | None = None
 
     @typed(_fit_context(prefer_skip_nested_validation=True))
     def fit(self, X: Any, y: Any) -> Self:

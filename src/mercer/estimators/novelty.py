@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -26,6 +27,7 @@ from mercer.projection import LinearProjection
 from mercer.rules import Fraction, Rule
 
 
+@dataclass(eq=False, repr=False)
 class NoveltyDetector(OutlierMixin, DelegatingWrapper):
     r"""Novelty detection by the squared distance to the principal subspace.
 
@@ -81,19 +83,17 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
     array([ 0.03, -0.31])
     """
 
-    offset_: float
+    offset_: float = field(init=False)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": "no_validation",
         "contamination": [Interval(Real, 0, 0.5, closed="right")],
         "cv": ["cv_object"],
     }
 
-    def __init__(
-        self, estimator: Any = None, *, contamination: float = 0.1, cv: Any = None
-    ) -> None:
-        self.estimator = estimator
-        self.contamination = contamination
-        self.cv = cv
+    estimator: Any = None
+    _: KW_ONLY
+    contamination: float = 0.1
+    cv: Any = None
 
     @typed(_fit_context(prefer_skip_nested_validation=True))
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -36,6 +36,7 @@ from mercer.rules import NAMED, Count, Rule, as_rule
 SOLVERS = NAMES
 
 
+@dataclass(eq=False, repr=False)
 class PCA(LinearModel):
     r"""Principal component analysis, exact and certified.
 
@@ -168,34 +169,19 @@ class PCA(LinearModel):
         "scale": ["boolean"],
     }
 
-    def __init__(
-        self,
-        n_components: int | float | str | Rule | None = None,
-        *,
-        copy: bool = True,
-        whiten: bool = False,
-        svd_solver: str | Method = "auto",
-        tol: float = 0.0,
-        iterated_power: int | str = "auto",
-        n_oversamples: int = 10,
-        power_iteration_normalizer: str = "auto",
-        random_state: Any = None,
-        gap: float | None = None,
-        center: bool = True,
-        scale: bool = False,
-    ) -> None:
-        self.n_components = n_components
-        self.copy = copy
-        self.whiten = whiten
-        self.svd_solver = svd_solver
-        self.tol = tol
-        self.iterated_power = iterated_power
-        self.n_oversamples = n_oversamples
-        self.power_iteration_normalizer = power_iteration_normalizer
-        self.random_state = random_state
-        self.gap = gap
-        self.center = center
-        self.scale = scale
+    n_components: int | float | str | Rule | None = None
+    _: KW_ONLY
+    copy: bool = True
+    whiten: bool = False
+    svd_solver: str | Method = "auto"
+    tol: float = 0.0
+    iterated_power: int | str = "auto"
+    n_oversamples: int = 10
+    power_iteration_normalizer: str = "auto"
+    random_state: Any = None
+    gap: float | None = None
+    center: bool = True
+    scale: bool = False
 
     def _plan_fit(self, source: Source) -> tuple[Problem, Plan]:
         problem, normalizer = self._problem(source), self.power_iteration_normalizer

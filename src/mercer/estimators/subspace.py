@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -49,6 +50,7 @@ _SAMPLE, _ROUNDING = 200, 1e-10
 _MAX_JOINT_POINTS = 4096
 
 
+@dataclass(eq=False, repr=False)
 class SubspaceClassifier(KnownLabelsMixin, Wrapper):
     r"""Subspace classifier: predicts the class whose principal subspace is nearest.
 
@@ -121,14 +123,13 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
     [18, 19, 17]
     """
 
-    classes_: Numbers
-    estimators_: list[Model]
-    n_features_in_: int
-    fingerprint_: str
+    classes_: Numbers = field(init=False)
+    estimators_: list[Model] = field(init=False)
+    n_features_in_: int = field(init=False)
+    fingerprint_: str = field(init=False)
     _parameter_constraints: ClassVar[dict[str, Any]] = {"estimator": [PCA, KernelPCA, None]}
 
-    def __init__(self, estimator: Model | None = None) -> None:
-        self.estimator = estimator
+    estimator: Model | None = None
 
     @typed(_fit_context(prefer_skip_nested_validation=False))
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
