@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -16,17 +17,15 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
-from mercer.arrays import Vector, is_dask, namespace
+from mercer.arrays import Matrix, Vector, is_dask, namespace
 from mercer.checkpoint import check_same, identify
 from mercer.checks import is_real
 from mercer.data import Source, check_weights, fingerprint, require_finite_entries, to_dask
 from mercer.estimators.base import draw_seed, typed
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.noise import (
-    Risk,
     as_candidates,
     candidate_errors,
-    dense_rows,
     gamma_name,
     make_risk,
     split_rows,
@@ -178,21 +177,21 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
                 self.__dict__.pop(name, None)
             self._check_parameters()
             source = check_rows(self, flatten_images(X, self.image_shape), reset=True, least=2)
-            weights = check_weights(sample_weight, source)
             self.fingerprint_ = fingerprint(source)
             check_same(self, rows=identify(source, self.fingerprint_))
-            clean = self._clean_rows(y, source)
+            weights = check_weights(sample_weight, source)
+            source, clean = source.weighted(weights), self._clean_rows(y, source)
             counts, gammas = as_candidates(self.n_components), as_candidates(self.gamma)
             model, several = self._inner(), len(counts) * len(gammas) > 1
             if gammas[0] is not None:
                 gamma_name(model)
             if clean is not None or several:
                 require_finite_entries(source, "X")  # the error names rows of X, not of a subset
+            training = source if clean is None else clean.weighted(weights)
             k, gamma = counts[0], gammas[0]
             if several:
-                k, gamma = self._choose(model, (source, clean, weights), (counts, gammas))
-            training = source if clean is None else clean
-            self.estimator_ = with_parameters(model, k, gamma).fit(training, sample_weight=weights)
+                k, gamma = self._choose(model, source, clean, training)
+            self.estimator_ = with_parameters(model, k, gamma).fit(training)
             self.n_components_ = self.estimator_.n_components_
             self.gamma_ = gamma if gamma is not None else getattr(self.estimator_, "gamma_", None)
         return self
@@ -239,34 +238,25 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         clean = self._clean_rows(y, source)
         if clean is None and self.noise is None:
             clean = source
-        risk = self._risk(
-            source, clean, weights, np.random.default_rng(draw_seed(self.random_state))
-        )
+        rng = np.random.default_rng(draw_seed(self.random_state))
+        risk = make_risk(source.weighted(weights), clean, self.noise, self.noisy, rng)
         return -risk.error(lambda rows: self._clip(self.estimator_.reconstruct(rows)))
 
     def _choose(
-        self,
-        model: Any,
-        data: tuple[Source, Source | None, Vector | None],
-        candidates: tuple[list[Any], list[Any]],
+        self, model: Any, source: Source, clean: Source | None, training: Source
     ) -> tuple[int | None, float | None]:
         """Return the candidate of least error on validation rows."""
-        source, clean, weights = data
+        counts, gammas = as_candidates(self.n_components), as_candidates(self.gamma)
         rng = np.random.default_rng(draw_seed(self.random_state))
-        out, rest = split_rows(self.validation, weights, source.shape[0], rng)
-        risk = self._risk(
-            load_rows(source, out),
-            None if clean is None else load_rows(clean, out),
-            None if weights is None else weights[out],
-            rng,
-        )
-        self.validation_error_ = table = candidate_errors(
-            model,
-            load_rows(source if clean is None else clean, rest),
-            None if weights is None else weights[rest],
-            candidates,
-            lambda denoise: risk.error(lambda rows: self._clip(denoise(rows))),
-        )
+        out, rest = split_rows(self.validation, source, rng)
+        truth = None if clean is None else load_rows(clean, out)
+        risk = make_risk(load_rows(source, out), truth, self.noise, self.noisy, rng)
+
+        def error(denoise: Callable[[Matrix], Matrix]) -> float:
+            return risk.error(lambda rows: self._clip(denoise(rows)))
+
+        table = candidate_errors(model, load_rows(training, rest), counts, gammas, error)
+        self.validation_error_ = table
         if np.isnan(table["error"]).all():
             raise ValueError(
                 f"n_components={self.n_components!r} exceeds the number of components with "
@@ -274,13 +264,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
             )
         best = int(np.nanargmin(table["error"]))
         k, gamma = int(table["n_components"][best]), float(table["gamma"][best])
-        return None if candidates[0][0] is None else k, None if math.isnan(gamma) else gamma
-
-    def _risk(
-        self, source: Source, clean: Source | None, weights: Vector | None, rng: np.random.Generator
-    ) -> Risk:
-        truth = None if clean is None else dense_rows(clean)
-        return make_risk(dense_rows(source), truth, self.noise, self.noisy, weights, rng)
+        return None if counts[0] is None else k, None if math.isnan(gamma) else gamma
 
     def _default(self) -> Any:
         if self.gamma is None:

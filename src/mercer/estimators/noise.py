@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -94,16 +93,12 @@ class Risk:
 
 
 def make_risk(
-    rows: Matrix,
-    clean: Matrix | None,
-    noise: Any,
-    noisy: bool,
-    weights: Vector | None,
-    rng: np.random.Generator,
+    source: Source, truth: Source | None, noise: Any, noisy: bool, rng: np.random.Generator
 ) -> Risk:
     """Return the risk by pairs of rows, by noise added to clean rows, or by Stein's estimate."""
-    if clean is not None:
-        return Risk(rows, clean, weights=weights)
+    rows, weights = dense_rows(source), source.weights
+    if truth is not None:
+        return Risk(rows, dense_rows(truth), weights=weights)
     if noise is None:
         raise ValueError(
             "Several candidates, but no way to compare them. Set noise= to the standard deviation "
@@ -139,9 +134,10 @@ def as_candidates(value: Any) -> list[Any]:
 
 
 def split_rows(
-    validation: float | int, weights: Vector | None, n: int, rng: np.random.Generator
+    validation: float | int, source: Source, rng: np.random.Generator
 ) -> tuple[Index, Index]:
     """Return validation rows, drawn from those with a weight, and the other rows."""
+    n, weights = source.shape[0], source.weights
     rows = np.arange(n) if weights is None else np.flatnonzero(weights > 0)
     share = float(validation) * len(rows)
     count = int(validation) if isinstance(validation, Integral) else max(1, round(share))
@@ -157,15 +153,14 @@ def split_rows(
 def candidate_errors(
     model: Any,
     source: Source,
-    weights: Vector | None,
-    candidates: tuple[Sequence[int | None], Sequence[float | None]],
+    counts: Sequence[int | None],
+    gammas: Sequence[float | None],
     error: Callable[[Callable[[Matrix], Matrix]], float],
 ) -> dict[str, Vector]:
     """Return the error of every candidate; NaN for more components than there are.
 
     There is one fit for every γ, with the most components: fewer are the first of them.
     """
-    counts, gammas = candidates
     table: dict[str, list[Any]] = {"n_components": [], "gamma": [], "error": []}
     most = None if counts[0] is None else max(counts)  # type: ignore[type-var]
     if most is not None and isinstance(model, LinearModel):  # an error would be raised for more
@@ -173,15 +168,15 @@ def candidate_errors(
     for gamma in gammas:
         with warnings.catch_warnings():  # the final fit warns
             warnings.simplefilter("ignore")
-            fitted = with_parameters(model, most, gamma).fit(source, sample_weight=weights)
+            fitted = with_parameters(model, most, gamma).fit(source)
             for k in counts:
-                value = np.nan
-                if k is None or k <= fitted.n_components_:
-                    fewer = fitted if k is None else first_components(fitted, k)
-                    if fewer is None:
-                        fewer = with_parameters(model, k, gamma).fit(source, sample_weight=weights)
-                    value = error(fewer.reconstruct)
-                table["n_components"].append(fitted.n_components_ if k is None else k)
+                value, count = np.nan, fitted.n_components_ if k is None else k
+                if count <= fitted.n_components_:
+                    denoise = reconstruction(fitted, count)
+                    if denoise is None:
+                        denoise = with_parameters(model, k, gamma).fit(source).reconstruct
+                    value = error(denoise)
+                table["n_components"].append(count)
                 table["gamma"].append(np.nan if gamma is None else gamma)
                 table["error"].append(value)
     return {name: np.asarray(column) for name, column in table.items()}
@@ -210,24 +205,25 @@ def gamma_name(model: Any) -> str:
     )
 
 
-def first_components(fitted: Any, k: int) -> Any:
-    """Return a fitted model with its first k components; None if a fit with k has others."""
+def reconstruction(fitted: Any, k: int) -> Callable[[Matrix], Matrix] | None:
+    """Return the map of rows to their reconstruction from the first k components of a model.
+
+    None if a fit with k components has others.
+    """
     if k == fitted.n_components_:
-        return fitted
-    other = copy.copy(fitted)
-    other.n_components_ = k
-    if isinstance(fitted, LinearModel):
-        other.components_ = fitted.components_[:k]
-        return other
-    projection, products = fitted.projection_, getattr(fitted, "_way", None)
+        reconstruct: Callable[[Matrix], Matrix] = fitted.reconstruct
+        return reconstruct
     # A learned inverse depends on all scores, and overlapping components on each other.
-    if not isinstance(products, np.ndarray) or projection.overlaps is not None:
+    learned = not isinstance(getattr(fitted, "_way", None), np.ndarray)
+    if not isinstance(fitted, LinearModel) and (learned or fitted.projection_.overlaps is not None):
         return None
-    other.projection_ = replace(
-        projection, components=projection.components[:, :k], eigenvalues=projection.eigenvalues[:k]
-    )
-    other._way = np.column_stack([products[:, :k], products[:, -1]])
-    return other
+
+    def reconstruct_first(rows: Matrix) -> Matrix:
+        scores = np.array(fitted.transform(rows))
+        scores[:, k:] = 0.0
+        return to_numpy(fitted.inverse_transform(scores))
+
+    return reconstruct_first
 
 
 def dense_rows(source: Source) -> Matrix:
