@@ -167,6 +167,21 @@ class Sessions:
             vars(self).update(before)
             raise
 
+    def _output(self, X: Any, rows: Source, fitted: Source | None = None) -> Any:
+        """Return rows in the form of X: lazy for a path, Source or Dask, else an array.
+
+        `set_output` asks for a table, which is never lazy. Rows of a fit know the sizes of their
+        chunks, which X may not.
+        """
+        rows = to_output_device(rows)
+        if _get_output_config("transform", self)["dense"] == "default":
+            if isinstance(X, (Source, str, os.PathLike)):
+                return rows
+            if is_dask(X):
+                return to_dask(rows, X if fitted is None or fitted.remote is None else fitted)
+        with progress.session():
+            return rows.collect()
+
 
 class ProjectionEstimator(
     CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sessions, BaseEstimator
@@ -440,23 +455,6 @@ class ProjectionEstimator(
             write_table(rows, out, self.get_feature_names_out(), names)
         return rows  # to read them back would take another pass
 
-    def _output(self, X: Any, rows: Source, fitted: Source | None = None) -> Any:
-        """Return rows in the form of X: lazy for a path, Source or Dask, else an array.
-
-        `set_output` asks for a table, which is never lazy. Rows of a fit know the sizes of their
-        chunks, which X may not.
-        """
-        table, rows = (
-            _get_output_config("transform", self)["dense"] != "default",
-            to_output_device(rows),
-        )
-        if isinstance(X, (Source, str, os.PathLike)) and not table:
-            return rows
-        if is_dask(X) and not table:
-            return to_dask(rows, X if fitted is None or fitted.remote is None else fitted)
-        with progress.session():
-            return rows.collect()
-
     def _warn_quality(self, parameter: str, remedy: str) -> None:
         """Warn if the solver did not converge or the gap was not certified."""
         certificate, wanted = self.certificate_, self.n_components
@@ -473,11 +471,6 @@ class ProjectionEstimator(
         if self.gap is None:
             return
         gap, k = format_parameter("gap", self.gap), self.n_components_
-        if wanted in (None, "all"):
-            warn(
-                f"{gap} has no effect: all components are computed, and they explain all of the "
-                f"variance. Set n_components, for example {format_parameter('n_components', 10)}."
-            )
         fewer = isinstance(wanted, Integral) and k < int(wanted)
         fewer = fewer and self.projection_.total_variance > 0.0
         if certificate.gap.kind == "estimate":

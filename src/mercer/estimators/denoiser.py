@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
@@ -16,11 +15,10 @@ from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import progress
-from mercer.arrays import Matrix, Vector, is_dask, namespace
+from mercer.arrays import Matrix, Vector, namespace
 from mercer.checkpoint import check_same, identify
-from mercer.checks import is_real
-from mercer.data import Source, check_weights, fingerprint, require_finite_entries, to_dask
+from mercer.checks import is_positive_integer, is_real
+from mercer.data import Source, check_weights, fingerprint, require_finite_entries
 from mercer.estimators.base import draw_seed, typed
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.noise import (
@@ -34,7 +32,6 @@ from mercer.estimators.noise import (
 from mercer.estimators.pca import PCA
 from mercer.estimators.validation import (
     array_shape,
-    check_image_shape,
     check_rows,
     flatten_images,
     load_rows,
@@ -204,19 +201,16 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         check_is_fitted(self)
         source = check_rows(self, flatten_images(X, self.image_shape), reset=False)
         rows = self.estimator_.reconstruct(source)
-        table = _get_output_config("transform", self)["dense"] != "default"
         if isinstance(rows, Source):
             rows = rows.map(lambda block: self._clip(block.rows), rows.shape[1], rows.dtype)
-            if isinstance(X, (Source, str, os.PathLike)) and not table:
-                return rows
-            if is_dask(X) and X.ndim == 2 and not table:
-                return to_dask(rows, X)
-            with progress.session():
-                rows = rows.collect()
+            rows = self._output(X, rows)
         else:
             rows = self._clip(rows)
-        shape = array_shape(X)[1:] or rows.shape[1:]
-        return rows if table else rows.reshape((rows.shape[0], *shape))
+        table = _get_output_config("transform", self)["dense"] != "default"
+        shape = array_shape(X)[1:]
+        if table or isinstance(rows, Source) or shape in ((), rows.shape[1:]):
+            return rows
+        return rows.reshape((rows.shape[0], *shape))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the negative mean squared error.
@@ -302,22 +296,24 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
 
     def _check_parameters(self) -> None:
         """Raise if candidates, limits or the image shape are invalid."""
-        counts, gammas = as_candidates(self.n_components), as_candidates(self.gamma)
-        for name, values in (("n_components", counts), ("gamma", gammas)):
-            if not values:
+        for name, valid, expected in (
+            ("n_components", is_positive_integer, "an integer of at least 1"),
+            ("gamma", lambda gamma: is_real(gamma) and 0 < gamma < math.inf, "a positive number"),
+        ):
+            value = getattr(self, name)
+            candidates = as_candidates(value)
+            if not candidates:
                 raise ValueError(f"{name}=[] is an empty list of candidates. Pass some, or None.")
-        for k in counts if self.n_components is not None else ():
-            if isinstance(k, bool | np.bool_) or not (isinstance(k, Integral) and int(k) >= 1):
-                raise ValueError(f"n_components={k!r} must be an integer of at least 1.")
-        for gamma in gammas if self.gamma is not None else ():
-            if not (is_real(gamma) and 0 < gamma < math.inf):
-                raise ValueError(f"gamma={gamma!r} must be a positive number.")
-        limits = self.limits
+            for one in candidates if value is not None else ():
+                if not valid(one):
+                    raise ValueError(f"{name}={one!r} must be {expected}.")
+        limits, shape = self.limits, self.image_shape
         if limits is not None and not (
             len(limits) == 2 and all(map(is_real, limits)) and limits[0] < limits[1]
         ):
             raise ValueError(f"limits={limits!r} must be two numbers, the lower first.")
-        check_image_shape(self.image_shape)
+        if shape is not None and not (len(shape) and all(map(is_positive_integer, shape))):
+            raise ValueError(f"image_shape={shape!r} must be positive integers, such as (28, 28).")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -321,15 +320,6 @@ def array_shape(X: Any) -> tuple[int, ...]:
     if isinstance(X, (str, os.PathLike)):
         return ()
     return tuple(X.shape if hasattr(X, "shape") else np.asarray(X).shape)
-
-
-def check_image_shape(shape: Any) -> None:
-    """Raise unless this is the shape of an image, or None."""
-    if shape is None or (
-        len(shape) and all(isinstance(side, Integral) and int(side) >= 1 for side in shape)
-    ):
-        return
-    raise ValueError(f"image_shape={shape!r} must be positive integers, such as (28, 28).")
 
 
 def flatten_images(X: Any, image_shape: Any) -> Any:
