@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Array, to_numpy
 from mercer.estimators.base import typed
 from mercer.estimators.pca import PCA
-from mercer.estimators.validation import refuse_images
 from mercer.estimators.wrapper import DelegatingWrapper, KnownLabelsMixin
 
 
@@ -112,7 +111,7 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
         )
         labels = self._check_labels(y, multi_output=True)  # before time is spent on a fit
         with self._session():
-            scores = model.fit_transform(refuse_images(self, X))
+            scores = model.fit_transform(X)
         scores = np.ascontiguousarray(to_numpy(scores))
         n, k = scores.shape
         if k == 0:
@@ -163,7 +162,7 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
 
     def _scores(self, X: Any) -> Array:
         """Return scores of samples as an array on the host."""
-        return np.ascontiguousarray(to_numpy(self.estimator_.transform(refuse_images(self, X))))
+        return np.ascontiguousarray(to_numpy(self.estimator_.transform(X)))
 
     def _default(self) -> Any:
         return PCA(0.95)

@@ -20,7 +20,6 @@ from mercer.checkpoint import check_same
 from mercer.data import Source, check_weights
 from mercer.estimators.base import typed
 from mercer.estimators.kernel_pca import KernelPCA
-from mercer.estimators.validation import refuse_images
 from mercer.estimators.wrapper import DelegatingWrapper
 from mercer.messages import warn
 from mercer.projection import LinearProjection
@@ -111,7 +110,7 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
         with self._session():
             check_same(self)
             model = self._inner("reconstruction_error")
-            self.estimator_ = model.fit(refuse_images(self, X), sample_weight=sample_weight)
+            self.estimator_ = model.fit(X, sample_weight=sample_weight)
             if self.cv is None:
                 distances = to_numpy(model.reconstruction_error(X))
             else:
@@ -133,7 +132,7 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
     def score_samples(self, X: Any) -> Any:
         """Return the negative squared distance of each sample: the lower, the more novel."""
         check_is_fitted(self)
-        distances = self.estimator_.reconstruction_error(refuse_images(self, X))
+        distances = self.estimator_.reconstruction_error(X)
         host = isinstance(distances, np.ndarray)
         return -(cast(distances, np.float64) if host else distances)
 

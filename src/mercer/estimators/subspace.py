@@ -31,7 +31,6 @@ from mercer.estimators.validation import (
     check_rows,
     check_strings,
     load_rows,
-    refuse_images,
     select_rows,
 )
 from mercer.estimators.wrapper import KnownLabelsMixin, Wrapper
@@ -213,7 +212,7 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
                 return strings
         if fitted:
             raise ValueError("X contains numbers, but SubspaceClassifier was fitted to strings.")
-        return check_rows(self, refuse_images(self, X), reset=reset)
+        return check_rows(self, X, reset=reset)
 
     def _default(self) -> Any:
         return KernelPCA(0.9, kernel="rbf", gamma="scale")

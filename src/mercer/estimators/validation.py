@@ -47,6 +47,12 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in _SAFE and X.size > 0
     file, known = isinstance(X, (str, os.PathLike)), isinstance(X, Source)
     if not (plain or file or known):
+        if len(shape := getattr(X, "shape", ())) > 2:
+            raise ValueError(
+                f"X has shape {tuple(shape)}, but {type(estimator).__name__} takes one row per "
+                f"image: found array with dim {len(shape)}, expected <= 2. Pass "
+                f"X.reshape({shape[0]}, -1)."
+            )
         X = materialize(X)
         require_present(X)
         known = isinstance(X, Source)
@@ -95,15 +101,13 @@ def row_names(X: Any) -> dict[str, Any]:
     if isinstance(X, Source):
         return dict(X.extra_columns or {})
     index = getattr(X, "index", None)
-    if not hasattr(X, "columns") or index is None or not hasattr(index, "names"):
+    if not hasattr(X, "columns") or not hasattr(index, "names"):
         return {}
-    plain = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
-    if plain and index.name is None:
-        return {}
-    if len(index.names) == 1:
-        return {str(index.names[0] or "index"): index.to_numpy()}
+    if getattr(index, "step", 0) == 1 and index.start == 0 and index.name is None:
+        return {}  # row numbers
+    default = "index" if len(index.names) == 1 else "level{}"
     return {
-        str(name or f"level{i}"): index.get_level_values(i).to_numpy()
+        str(name or default.format(i)): index.get_level_values(i).to_numpy()
         for i, name in enumerate(index.names)
     }
 
@@ -344,18 +348,6 @@ def flatten_images(X: Any, image_shape: Any) -> Any:
         return X
     require_present(X)
     return (X if is_foreign(X) else np.asarray(X)).reshape((shape[0], d))
-
-
-def refuse_images(estimator: Any, X: Any) -> Any:
-    """Return X; raise if it is an array of images, and say how to make rows of them."""
-    shape = getattr(X, "shape", ())
-    if len(shape) > 2:
-        n, *sides = (int(side) for side in shape)
-        raise ValueError(
-            f"X has shape {(n, *sides)}, but {type(estimator).__name__} takes one row per image: "
-            f"found array with dim {len(shape)}, expected <= 2. Pass X.reshape({n}, -1)."
-        )
-    return X
 
 
 def image_sides(image_shape: Any, d: int) -> tuple[int, ...]:
