@@ -53,6 +53,23 @@ def _not_invertible() -> NotFittedError:
     )
 
 
+def _eigen(name: str, text: str) -> Any:
+    """Return a property that changes the components of `projection_` when it is set."""
+
+    def get(self: Any) -> Array:
+        if name not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no {name}.")
+        return vars(self)[name]
+
+    def set_(self: Any, value: Any) -> None:
+        if name in vars(self):  # else the fit, or a file, sets it
+            values = name == "eigenvalues_"
+            self._replace_eigen(*((value, None) if values else (self.eigenvalues_, value)))
+        self.__dict__[name] = value
+
+    return property(get, set_, doc=text)
+
+
 class KernelModel(ProjectionEstimator):
     """Base of estimators whose fit ends in a kernel projection.
 
@@ -71,50 +88,29 @@ class KernelModel(ProjectionEstimator):
     _kernel: Kernel | None
     _shift: Any
 
-    @property
-    def eigenvalues_(self) -> Array:
-        """Eigenvalues of the centered kernel matrix."""
-        return self._fitted("eigenvalues_")
+    eigenvalues_ = _eigen("eigenvalues_", "Eigenvalues of the centered kernel matrix.")
+    eigenvectors_ = _eigen("eigenvectors_", "Its eigenvectors; only if the method is exact.")
 
-    @eigenvalues_.setter
-    def eigenvalues_(self, value: Any) -> None:
-        old = vars(self).get("eigenvalues_")
-        self.__dict__["eigenvalues_"] = value
-        if old is not None:  # else the fit, or a file, sets it
-            k = min(len(value), len(old))
-            new, old = (to_numpy(x)[:k].astype(np.float64) for x in (value, old))
-            ratio = np.divide(old, new, where=new != 0, out=np.zeros(k))
-            A, variances = self.projection_.components, self.projection_.eigenvalues[:k]
-            variances = variances * np.divide(new, old, where=old != 0, out=np.zeros(k))
-            A = A[:, :k] * like(np.sqrt(ratio), A)
-            self.projection_ = replace(self.projection_, components=A, eigenvalues=variances)
-
-    @property
-    def eigenvectors_(self) -> Array:
-        """Eigenvectors of the centered kernel matrix; only if the method is exact."""
-        return self._fitted("eigenvectors_")
-
-    @eigenvectors_.setter
-    def eigenvectors_(self, value: Any) -> None:
-        old = vars(self).get("eigenvectors_")
-        self.__dict__["eigenvectors_"] = value
-        if old is not None:
-            k = min(value.shape[1], old.shape[1])
-            new, V = (to_numpy(x).astype(np.float64) for x in (value, old))
-            values = to_numpy(self.eigenvalues_)[: V.shape[1]].astype(np.float64)
-            A = to_numpy(self.projection_.components)
-            norms = np.linalg.norm(V, axis=1)
-            roots = np.linalg.norm(A * np.sqrt(values), axis=1)
-            roots = np.divide(roots, norms, where=norms > 0, out=np.ones(len(V)))  # √w
-            scale = np.divide(1.0, np.sqrt(values[:k]), where=values[:k] > 0, out=np.zeros(k))
-            A = like(roots[:, None] * new[:, :k] * scale, self.projection_.components)
-            variances = self.projection_.eigenvalues[:k]
-            self.projection_ = replace(self.projection_, components=A, eigenvalues=variances)
-
-    def _fitted(self, name: str) -> Array:
-        if name not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no {name}.")
-        return vars(self)[name]
+    def _replace_eigen(self, values: Array, vectors: Array | None) -> None:
+        """Make the components √w v/√λ of new eigenvalues, and of new eigenvectors if any."""
+        A, old = (to_numpy(x) for x in (self.projection_.components, self.eigenvalues_))
+        new, old = to_numpy(values).astype(np.float64), old.astype(np.float64)
+        weighted = A * np.sqrt(old[: A.shape[1]])  # √w v
+        if vectors is not None:
+            V, before = to_numpy(vectors), to_numpy(self.eigenvectors_)
+            norms = np.linalg.norm(before.astype(np.float64), axis=1)
+            roots = np.linalg.norm(weighted, axis=1)
+            roots = np.divide(roots, norms, where=norms > 0, out=np.ones(len(V)))
+            weighted = roots[:, None] * V
+        k = min(len(new), len(old), weighted.shape[1])
+        new, old = new[:k], old[:k]
+        scale = np.divide(1.0, np.sqrt(new), where=new > 0, out=np.zeros(k))
+        ratio = np.divide(new, old, where=old != 0, out=np.zeros(k))
+        self.projection_ = replace(
+            self.projection_,
+            components=like(weighted[:, :k] * scale, self.projection_.components),
+            eigenvalues=self.projection_.eigenvalues[:k] * ratio,
+        )
 
     @_IfInvertible
     def inverse_transform(self, X: Any) -> Any:

@@ -288,21 +288,13 @@ class KernelPCA(KernelModel):
     def _can_stream(self) -> bool:
         method, reason = self.method, None
         named = isinstance(method, str) and method in ("auto", "subset", "features")
-        if not named and not isinstance(method, Streaming):
+        streams = isinstance(method, Streaming) and not method.keeps_rows
+        if not named and not (streams and getattr(method, "streams", True)):
             reason = (
                 f"method={method!r} needs all rows at once. partial_fit supports method='subset', "
-                f"Subset(...) or Hebbian(n_basis=...), with a given basis or one from the first "
-                f"batch, and method='features'."
-            )
-        elif isinstance(method, RandomFeatures) and not method.streams:
-            reason = (
-                f"method={method!r}: {method.linear!r} needs all rows at once. partial_fit "
-                f"supports linear=Covariance(), SVD() or FrequentDirections()."
-            )
-        elif isinstance(method, Streaming) and method.keeps_rows:
-            reason = (
-                f"method={method!r} stores all rows, but partial_fit does not. It supports "
-                f"Subset with centroid='span' or 'basis', and Hebbian with n_basis or select."
+                f"method='features', Subset with centroid='span' or 'basis', RandomFeatures with "
+                f"linear=Covariance(), SVD() or FrequentDirections(), and Hebbian with n_basis or "
+                f"select."
             )
         elif isinstance(self.kernel, str) and self.kernel == "precomputed":
             reason = (

@@ -94,17 +94,12 @@ class KernelProjection(Projection):
         """
         if not is_dask(self.basis):
             return joint_residuals([self], source, dtype)
-        kernel, s = self.kernel, self.mean_coef
-        offset = self.mean_sq - 2.0 * float(self.mean @ s)
 
         def distances(block: Block) -> Array:
-            y, h, diag = block.rows[:, :-2], block.rows[:, -2], block.rows[:, -1]
-            squares = diag - 2.0 * h + offset - np.sum(y * y, axis=1)
-            return finite_values(np.maximum(squares, 0.0 * squares)[:, None], block, kernel)
+            return self.distances(block.rows[:, :-1], block.rows[:, -1], block)
 
         dtype = np.dtype(np.float64) if dtype is None else np.dtype(dtype)
-        W = np.column_stack([self._orthonormal, s])
-        return self._sums(source, W, dtype, distances, 1)
+        return self._sums(source, self.distance_weights, dtype, distances, 1)
 
     def _sums(
         self, source: Source, W: Matrix, dtype: Any, after: Callable[[Block], Array], width: int
@@ -123,29 +118,21 @@ class KernelProjection(Projection):
         return kernel_sums(self.kernel, self.basis, rows, (self.mean, W), after, width)
 
     @property
-    def _orthonormal(self) -> Matrix:
-        """Coefficients of orthonormal components with the same span."""
+    def distance_weights(self) -> Matrix:
+        """Coefficients of orthonormal components with the same span, and of the mean."""
         A = to_numpy(self.components)
-        if self.overlaps is None:
-            return A
-        values, U = eigh(self.overlaps)
-        positive = values > 1e-12 * np.max(values, initial=0.0)
-        return np.asarray(A @ (U[:, positive] / np.sqrt(values[positive])))
+        if self.overlaps is not None:
+            values, U = eigh(self.overlaps)
+            positive = values > 1e-12 * np.max(values, initial=0.0)
+            A = A @ (U[:, positive] / np.sqrt(values[positive]))
+        return np.column_stack([A, self.mean_coef])
 
-    def distance(self, reference: Array, dtype: Any) -> Callable[[Array, Array, Block], Array]:
-        """Return the function that turns h(x) and k(x, x) of a block into distances."""
-        mean = like(self.mean, reference)
-        A, mean_coef = (
-            like(part, reference, dtype) for part in (self._orthonormal, self.mean_coef)
-        )
-        xp = namespace(reference)
-
-        def distances(h: Array, diag: Array, block: Block) -> Array:
-            y = (h - mean) @ A
-            squares = diag - 2.0 * (h @ mean_coef) + self.mean_sq - xp.sum(y * y, axis=1)
-            return self.finite(xp.maximum(squares, 0.0 * squares)[:, None], block)
-
-        return distances
+    def distances(self, products: Array, diag: Array, block: Block) -> Array:
+        """Return the distances of rows from (h(x) − h̄) times those weights, and k(x, x)."""
+        xp, y = namespace(products), products[:, :-1]
+        offset = self.mean_sq - 2.0 * float(self.mean @ self.mean_coef)
+        squares = diag - 2.0 * products[:, -1] + offset - xp.sum(y * y, axis=1)
+        return self.finite(xp.maximum(squares, 0.0 * squares)[:, None], block)
 
     def finite(self, values: Array, block: Block) -> Array:
         """Return the values; raise if the kernel is not finite."""
@@ -187,13 +174,18 @@ def joint_residuals(
     basis = bases[0] if len(bases) == 1 else namespace(bases[0]).concat(bases, axis=0)
     joint = KernelMap(kernel, basis, first.shift)
     features = joint.on(source, dtype)
-    distances = [each.distance(reference, dtype) for each in projections]
-    ends = np.cumsum([0, *(len(each.mean) for each in projections)]).tolist()
+    means = [like(each.mean, reference) for each in projections]
+    weights = [like(each.distance_weights, reference, dtype) for each in projections]
+    ends = np.cumsum([0, *map(len, means)]).tolist()
 
     def measure(block: Block) -> Array:
         h, diag = features(block), kernel.on_diagonal(joint.points(block, dtype))
-        parts = (h[:, start:stop] for start, stop in pairwise(ends))
-        columns = [f(part, diag, block) for f, part in zip(distances, parts, strict=True)]
+        columns = [
+            each.distances((h[:, start:stop] - mean) @ W, diag, block)
+            for each, mean, W, (start, stop) in zip(
+                projections, means, weights, pairwise(ends), strict=True
+            )
+        ]
         return columns[0] if len(columns) == 1 else xp.concat(columns, axis=1)
 
     extra = 2 * (source.row_bytes + features.width * dtype.itemsize)
