@@ -43,14 +43,20 @@ class FourierMap:
         """Number of features."""
         return 2 * len(self.frequencies.amplitude)
 
-    def on(self, source: Source, dtype: Any = None) -> FourierFeatures:
-        """Return the map for rows of a source, on their device."""
-        dtype = source.dtype if dtype is None else np.dtype(dtype)
-        return FourierFeatures(self, source, dtype, self._near(source.reference))
-
     def of(self, source: Source, dtype: Any = None) -> Source:
-        """Return z(x) of every row, computed when it is read."""
-        return source.map(self.on(source, dtype))
+        """Return z(x) of every row, computed when it is read, on the device of the rows."""
+        dtype, parameters = np.dtype(dtype or source.dtype), self._near(source.reference)
+
+        def features(block: Block) -> Array:
+            require_finite_rows(block, source)
+            z = _waves(*parameters, block.rows, dtype)
+            if not is_finite(z):
+                raise _too_far(z, block)
+            return z
+
+        dense = not source.sparse or self.shift is not None
+        extra = self.row_bytes(source.shape[1] if dense else 0, dtype)
+        return source.map(features, self.width, dtype, extra)
 
     def row_bytes(self, d: int, dtype: Any) -> int:
         """Return what a row needs besides itself and its features: float64 rows and angles."""
@@ -66,35 +72,6 @@ class FourierMap:
         """Return z(x) of some rows, without checks."""
         reference = np.empty(0) if hasattr(rows, "tocsr") else rows
         return _waves(*self._near(reference), rows, np.dtype(dtype))
-
-
-@dataclass(frozen=True, eq=False)
-class FourierFeatures:
-    """A `FourierMap` for the rows of one source: a feature map."""
-
-    map: FourierMap
-    source: Source
-    dtype: np.dtype[Any]
-    parameters: tuple[Array, Array, Array]
-
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        return self.map.width
-
-    @property
-    def extra_bytes(self) -> int:
-        """Bytes needed for a row, besides the row itself and its features."""
-        sparse = self.source.sparse and self.map.shift is None
-        return self.map.row_bytes(0 if sparse else self.source.shape[1], self.dtype)
-
-    def __call__(self, block: Block) -> Array:
-        """Return z(x) of the rows of a block; raise if rows or angles are not finite."""
-        require_finite_rows(block, self.source)
-        features = _waves(*self.parameters, block.rows, self.dtype)
-        if not is_finite(features):
-            raise _too_far(features, block)
-        return features
 
 
 def _waves(omega: Array, amplitude: Array, shift: Array, rows: Any, dtype: np.dtype[Any]) -> Array:
