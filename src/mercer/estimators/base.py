@@ -244,18 +244,13 @@ class ProjectionEstimator(
 
         For `PCA` the result equals one fit to all samples, while a d×d matrix fits the memory
         budget. Beyond it a sketch is used, with a warning, and the certificate bounds what is
-        lost. The estimator stays unfitted until it has seen as many samples as it is to have
-        components. Every parameter may change between batches except `center`, `scale` and
-        `svd_solver`.
+        lost. The estimator stays unfitted until it has seen as many samples as components are
+        requested. `center`, `scale` and `svd_solver` cannot change between batches.
 
-        For `KernelPCA` the components lie in the span of a basis, which is chosen from the first
-        batch or given: `method=Subset(select=points)`. The result equals one fit to all samples
-        on that basis; with `Hebbian`, the components are learned from the samples in the order
-        they came. Values computed from the data, such as gamma="median", come from the first
-        batch too. The parameters of the kernel, `center` and `method` cannot change.
-
-        Samples of an earlier `fit` do not count, and a warning says so; `n_samples_seen_` counts
-        those that do.
+        For `KernelPCA` the result equals one fit to all samples on a basis, which is given, as
+        `method=Subset(select=points)`, or chosen from the first batch, as gamma="median" is;
+        `Hebbian` learns from the samples in their order. The parameters of the kernel, `center`
+        and `method` cannot change. Samples of an earlier `fit` do not count.
         """
         with self._session(resumable=False):
             first, names = "_fold" not in vars(self), self._constant_parameters()
@@ -304,9 +299,7 @@ class ProjectionEstimator(
             kernel between them and the training samples.
         out : path of a file, optional
             Where to write the scores, block by block: a ``.npy``, ``.parquet``, ``.arrow``,
-            ``.csv`` or ``.tsv`` file. They are returned as a Source. A table gets the names of
-            the rows too: the id column of a file and what `read_table` kept of it, the index of
-            a DataFrame.
+            ``.csv`` or ``.tsv`` file. A table gets the names of the rows too.
 
         Returns
         -------

@@ -48,24 +48,18 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
     plane for `PCA`, a curved manifold for `KernelPCA`. Sources: Mika et al. (1999), "Kernel PCA
     and de-noising in feature space"; Washizawa (2012), §6.5.
 
-    The number of components and the kernel's γ may be lists of candidates. Then candidates are
-    fitted without a set of validation rows, the one of least mean squared error on these is
-    chosen and fitted again to all rows. The error is measured
-
-    - on pairs, if ``fit(X, y)`` gets noisy rows X and the same rows without noise, y; the
-      components are fitted to y;
-    - on clean rows to which `noise` is added;
-    - on noisy rows, if ``noisy=True``, by Stein's unbiased estimate, which needs no clean rows but
-      the standard deviation of Gaussian noise (Ramani, Blu & Unser 2008, "Monte-Carlo SURE").
+    The number of components and the kernel's γ may be lists of candidates: the one of least mean
+    squared error on validation rows is fitted again to all rows. The error is measured on pairs,
+    if ``fit(X, y)`` gets noisy rows X and the same rows without noise, y; on clean rows to which
+    `noise` is added; or, if ``noisy=True``, on noisy rows by Stein's unbiased estimate, which
+    needs the standard deviation of Gaussian noise (Ramani, Blu & Unser 2008, "Monte-Carlo SURE").
 
     Parameters
     ----------
     estimator : PCA, KernelPCA or None
         The estimator of the components. None is a `PCA` with the components above the noise
         (`rules.GavishDonoho`) or, with `gamma`, a `KernelPCA` with the RBF kernel. A KernelPCA
-        with neither `preimage` nor `fit_inverse_transform` gets ``preimage="auto"``:
-        "fixed_point" for RBF and linear kernels, "gradient" for others with a gradient, "ridge"
-        for the rest, and fit_inverse_transform for random features.
+        with neither `preimage` nor `fit_inverse_transform` gets ``preimage="auto"``.
     n_components : int, list of int or None
         Number of components, or candidates for it. None keeps that of the estimator.
     gamma : float, list of float or None
@@ -80,8 +74,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
     limits : tuple of (float, float) or None
         Range to which denoised values are clipped, such as (0, 255).
     image_shape : tuple of int or None
-        Shape of an image. If set, arrays of images of shape (n, *image_shape) are accepted and
-        returned, besides tables of n rows.
+        Shape of an image, if arrays of shape (n, *image_shape) are passed and returned.
     random_state : int, RandomState or None
         Seed of the validation rows and their noise.
 
@@ -94,8 +87,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
     gamma_ : float or None
         The γ of the kernel, if it has one.
     validation_error_ : dict of ndarray
-        Columns "n_components", "gamma" and "error" with one row per candidate; only if there are
-        several. The error is NaN for more components than there are.
+        Columns "n_components", "gamma" and "error" of several candidates. The error is NaN for
+        more components than there are.
     fingerprint_ : str
         Fingerprint of the training data: shape, dtype and a hash of some rows.
     n_features_in_ : int
@@ -161,8 +154,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         Parameters
         ----------
         X : array-like, sparse matrix, DataFrame, path of a file or Source
-            Training samples, or images if `image_shape` is set. With several candidates they
-            are read into memory.
+            Training samples or images; several candidates need them in memory.
         y : array-like of the shape of X, optional
             The same samples without noise, to which the components are fitted. Class labels, one
             per sample, are ignored: in a pipeline they are for another step.
@@ -220,9 +212,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         X : array-like
             Samples or images.
         y : array-like of the shape of X, optional
-            The same samples without noise. Without them the error is measured as for candidates:
-            with `noise` added to X, or by Stein's estimate if it is `noisy`. If `noise` is None,
-            X itself counts as clean.
+            The same samples without noise. Without them the error is measured as for candidates;
+            if `noise` is None, X itself counts as clean.
         sample_weight : array-like of shape (n,), optional
             Counts.
         """

@@ -70,10 +70,9 @@ class KernelPCA(KernelModel):
         expression such as "rbf(0.1) + 2*poly(5)"; a kernel of `mercer.kernels`, for vectors or
         strings; or a function of two rows.
     gamma : float, "median", "scale" or None
-        For kernels given by name. None is 1/d, as in scikit-learn. "median" uses the median
-        distance m between rows: 1/(2m²) for "rbf", "poly" and "sigmoid"; 1/m for "laplacian" and
-        "chi2", by the distance of the kernel. "scale" is 1/(d · variance). A kernel that has no
-        gamma ignores it: "linear", "cosine", "additive_chi2", "precomputed".
+        For kernels given by name that have a gamma. None is 1/d, as in scikit-learn. "median" uses
+        the median distance m between rows: 1/(2m²) for "rbf", "poly" and "sigmoid"; 1/m for
+        "laplacian" and "chi2", by the distance of the kernel. "scale" is 1/(d · variance).
     degree, coef0, kernel_params
         As in scikit-learn.
     alpha, fit_inverse_transform
@@ -110,8 +109,8 @@ class KernelPCA(KernelModel):
         feature space.
     gap : float, optional
         Largest allowed gap between the explained variance and the optimum, as a fraction of the
-        optimum. The cheapest method that can be certified is used; if there is none, a warning
-        gives the certified gap.
+        optimum. The cheapest method that can be certified is used; if there is none, there is a
+        warning.
     preimage : str, Preimage or None
         Method of the inverse transform: "fixed_point", "gradient", "ridge", "distances", "auto"
         to choose by the kernel, or a method of `mercer.preimage`. None is scikit-learn's.

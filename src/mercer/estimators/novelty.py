@@ -46,14 +46,12 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
         kernel="rbf", gamma="median")``: 95 % of the variance, but at most 100 components.
         A narrower kernel and more components fit the training data more tightly.
     contamination : float in (0, 0.5]
-        Fraction of samples to call novel. At most that fraction of the training samples is novel,
-        and as close to it as whole samples allow; if it is less than one sample, the boundary
-        encloses all of them, as in Hoffmann (2007).
+        Largest fraction of the training samples to call novel; if it is less than one sample, the
+        boundary encloses all of them, as in Hoffmann (2007).
     cv : int, splitter, iterable or None
-        None takes the threshold from the training samples, as scikit-learn's detectors do. The
-        components were fitted to them and are closer to them than to new samples, of which many
-        more than that fraction may be called novel. With cv the threshold comes from
-        cross-validation: about that fraction of new samples is called novel.
+        None takes the threshold from the training samples, as scikit-learn's detectors do, but
+        new samples are further from the components, and more of them are called novel. With cv
+        the threshold comes from cross-validation and holds for new samples.
 
     Attributes
     ----------

@@ -69,18 +69,16 @@ class PCA(LinearModel):
         Seed of the iterative solvers' starting vectors.
     gap : float, optional
         Largest allowed gap between the explained variance and the optimum, as a fraction of the
-        optimum. Iterative solvers stop when it is certified; if it is not, a warning is issued.
+        optimum. Iterative solvers stop when it is certified; if it is not, there is a warning.
     center : bool
-        Subtract the mean of every column. If False, the components are those of the uncentered
-        rows (as in `sklearn.decomposition.TruncatedSVD`), and every variance is the mean square
-        about zero instead of about the mean; see `explained_variance_`.
+        Subtract the mean of every column. If False, the components are those of
+        `sklearn.decomposition.TruncatedSVD`, and variances are mean squares about zero.
     scale : bool
-        Divide every column by its standard deviation, with n − 1 degrees of freedom, as R's
-        `prcomp(scale.=TRUE)`: the total variance is the number of columns
-        that vary. `StandardScaler` divides by n: after it, scores are √(n/(n−1)) times as large.
-        A column whose standard deviation is within 8 ε of its mean (ε of float64) is constant:
-        it has `scale_` 1 and no share in the components. If `center` is False, columns are
-        divided by their root mean square, with the same divisor.
+        Divide every column by its standard deviation, with the divisor n − 1 of R's `prcomp`
+        (`StandardScaler` divides by n: after it, scores are √(n/(n−1)) times as large), or, if
+        `center` is False, by its root mean square. A column whose standard deviation is within
+        8 ε of its mean (ε of float64) is constant: it has `scale_` 1 and no share in the
+        components.
 
     Attributes
     ----------
@@ -88,11 +86,8 @@ class PCA(LinearModel):
         The components, by decreasing variance.
     explained_variance_, explained_variance_ratio_, singular_values_ : array of shape (k,)
         Variance along each component; its share of the total; singular values of the centered rows.
-        With center=False all three are about zero: σ²/(n−1) of the singular values σ of the rows
-        as they are, and its share of their sum of squares, so that the ratios of all components
-        add up to 1. `sklearn.decomposition.TruncatedSVD` reports the variance of the scores
-        about their mean instead: for that, take ``scores.var(axis=0)`` of
-        ``scores = pca.transform(X)``, and divide it by ``X.var(axis=0).sum()`` for the ratio.
+        With center=False all three are about zero (`TruncatedSVD` reports the variance of the
+        scores about their mean instead).
     mean_, scale_ : array of shape (d,)
         Mean that is subtracted from each column, and its divisor.
     noise_variance_ : float

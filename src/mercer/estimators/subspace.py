@@ -65,9 +65,8 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
     Parameters
     ----------
     estimator : PCA, KernelPCA or None
-        The model of every class. If a class has too few rows, or too small a basis, for
-        `n_components`, its number of components is reduced, with a warning. A basis may be a
-        fraction of the rows of a class: `Subset(0.1)`. None is
+        The model of every class, with fewer components, and a warning, where a class has too few
+        rows. A basis may be a fraction of them: `Subset(0.1)`. None is
         ``KernelPCA(0.9, kernel="rbf", gamma="scale")``.
 
     Attributes
@@ -84,14 +83,10 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
 
     Notes
     -----
-    Distances to different classes are compared, so they are computed in one space:
-    `gamma="median"` and `"scale"` use all rows, random features are the same for every class, and
-    ``PCA(scale=True)``, which would scale every class differently, is an error: use a
-    `~sklearn.preprocessing.StandardScaler` before. Components that span the whole space are an
-    error too, because every distance would be zero; if the components of a kernel explain the
-    other classes too, there is a warning.
-
-    Distances are not probabilities: use `sklearn.calibration.CalibratedClassifierCV` for these.
+    All classes share one space: `gamma="median"` and `"scale"` use all rows, random features are
+    the same for every class, and ``PCA(scale=True)`` is an error. So are components that span the
+    whole space, because every distance would be zero. Distances are not probabilities: use
+    `sklearn.calibration.CalibratedClassifierCV` for these.
 
     References
     ----------
