@@ -25,7 +25,6 @@ from sklearn.preprocessing import StandardScaler
 from mercer import (
     PCA,
     KernelPCA,
-    NearestProjection,
     SubspaceClassifier,
     as_source,
     config_context,
@@ -486,16 +485,3 @@ def test_copies():
     assert copy.estimator.method == Subset(0.3)
     assert not hasattr(copy, "estimators_")
     assert "KMeans" in repr(SubspaceClassifier(KernelPCA(method=Subset(9, landmarks.KMeans()))))
-
-
-@pytest.mark.parametrize("model", [SubspaceClassifier(PCA(1)), NearestProjection(PCA(1))])
-def test_labels_that_the_fit_has_not_seen(model):
-    X = np.random.default_rng(0).normal(size=(30, 3))
-    y = np.arange(30) % 3
-    model = clone(model).fit(X, y)
-    words = "y contains 7, 'b', which .* was not fitted to; its classes are 0, 1, 2"
-    with pytest.raises(ValueError, match=words):
-        model.score(X[:4], np.array([0, 7, "b", 1], dtype=object))
-    assert model.score(X, y) == np.mean(model.predict(X) == y)
-    counted = model.score(X, y.astype(float), sample_weight=y)
-    assert counted == model.score(X[y > 0], y[y > 0], y[y > 0])

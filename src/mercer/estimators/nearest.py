@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Array, to_numpy
 from mercer.estimators.base import typed
 from mercer.estimators.pca import PCA
-from mercer.estimators.wrapper import DelegatingWrapper, KnownLabelsMixin
+from mercer.estimators.wrapper import DelegatingWrapper, check_labels
 
 
 @dataclass(eq=False, repr=False)
-class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
+class NearestProjection(ClassifierMixin, DelegatingWrapper):
     r"""Nearest-neighbor classifier in the space of a few components.
 
     Training samples are stored as their scores :math:`z_i = U_k^T(x_i - \mu)`; a new sample x has
@@ -109,7 +109,7 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
         search = KNeighborsClassifier(
             self.n_neighbors, weights=self.weights, metric=self.metric, n_jobs=self.n_jobs
         )
-        labels = self._check_labels(y, multi_output=True)  # before time is spent on a fit
+        labels = check_labels(self, y, multi_output=True)  # before time is spent on a fit
         with self._session():
             scores = model.fit_transform(X)
         scores = np.ascontiguousarray(to_numpy(scores))

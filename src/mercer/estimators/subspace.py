@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context, clone
+from sklearn.base import ClassifierMixin, _fit_context, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
@@ -33,7 +33,7 @@ from mercer.estimators.validation import (
     load_rows,
     select_rows,
 )
-from mercer.estimators.wrapper import KnownLabelsMixin, Wrapper
+from mercer.estimators.wrapper import Wrapper, check_labels
 from mercer.kernels import Linear
 from mercer.landmarks import Given
 from mercer.messages import counted, warn
@@ -50,7 +50,7 @@ _MAX_JOINT_POINTS = 4096
 
 
 @dataclass(eq=False, repr=False)
-class SubspaceClassifier(KnownLabelsMixin, Wrapper):
+class SubspaceClassifier(ClassifierMixin, Wrapper):
     r"""Subspace classifier: predicts the class whose principal subspace is nearest.
 
     CLAFIC, or kernel CLAFIC if `estimator` is a `KernelPCA`. PCA of the samples of class i alone
@@ -140,7 +140,7 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
             those of boosting, are scaled up, class by class.
         """
         with self._session():
-            y = self._check_labels(y)
+            y = check_labels(self, y)
             source = self._rows(X, reset=True)
             if len(y) != source.shape[0]:
                 raise ValueError(
