@@ -114,8 +114,7 @@ def working() -> Iterator[None]:
 def serial_blas() -> Iterator[None]:
     """Keep BLAS at one thread; may nest, and may be entered from several threads.
 
-    Worth holding over a whole iteration, not a step of it: the threads of BLAS go on spinning
-    for some 25 ms after every call that used them, and take a core from the workers.
+    Worth holding over a whole iteration: the threads of BLAS spin for 25 ms after every call.
     """
     global _depth, _limits, _allowed
     with _lock:

@@ -274,17 +274,7 @@ def evaluated_rows(steps: Sequence[Any], model: Any, X: Any) -> EvaluatedRows:
 
 
 class FittedSpectrum:
-    """Eigenvalues of a fitted model, and how many components a rule would keep of them.
-
-    Attributes
-    ----------
-    values : ndarray
-        Variances of the components, or eigenvalues of the kernel matrix.
-    total : float or None
-        Sum of all eigenvalues; None where it is unknown.
-    linear : bool
-        Whether the components are directions in the space of the columns.
-    """
+    """Eigenvalues of a fitted model, their total, and how many components a rule would keep."""
 
     def __init__(self, model: Any) -> None:
         estimator = unwrap(model)[1]

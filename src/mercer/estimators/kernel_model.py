@@ -26,11 +26,7 @@ from mercer.projection import KernelProjection
 
 
 class _IfInvertible:
-    """A method that exists only if the estimator can map scores back to samples.
-
-    Like scikit-learn's `available_if`, but the error stays a NotFittedError, as in scikit-learn's
-    KernelPCA, and names every remedy.
-    """
+    """A method that exists only if scores can be mapped back to samples; else a NotFittedError."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
         self.method = method

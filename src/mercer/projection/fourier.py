@@ -26,17 +26,10 @@ class FourierMap:
 
     :math:`z(x)^Tz(y)` is an unbiased estimate of k(x, y), whatever the shift s (Rahimi & Recht
     2007, Random features for large-scale kernel machines).
-
-    Attributes
-    ----------
-    frequencies : Frequencies
-        ω and a, q of them: there are 2q features.
-    shift : ndarray of shape (d,) or None
-        What is subtracted from rows first, so that angles keep their digits.
     """
 
-    frequencies: Frequencies
-    shift: Vector | None = None
+    frequencies: Frequencies  # ω and a, q of them: there are 2q features
+    shift: Vector | None = None  # s, with which angles keep their digits
 
     @property
     def width(self) -> int:
@@ -111,19 +104,9 @@ def _too_far(features: Array, block: Block) -> ValueError:
 
 @dataclass(frozen=True)
 class FourierProjection(Projection):
-    r"""The map :math:`y(x) = (z(x) - \bar z)\, V` of Fourier features.
+    r"""The map :math:`y(x) = (z(x) - \bar z)\, V` of Fourier features."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        The kernel that the features approximate.
-    map : FourierMap
-        The features z.
-    centred : bool
-        Whether the features are centered.
-    """
-
-    kernel: Kernel
+    kernel: Kernel  # which the features approximate
     map: FourierMap
     centred: bool
 
@@ -148,10 +131,7 @@ class FourierProjection(Projection):
         return self.linear.scores(self.map.of(source, dtype), dtype, divide)
 
     def residuals(self, source: Source, dtype: Any = None) -> Source:
-        """Return one column: the squared distance of each row from the components, in features.
-
-        An estimate of the distance in feature space.
-        """
+        """Return one column: an estimate of the squared distance of each row in feature space."""
         return self.linear.residuals(self.map.of(source, dtype), dtype)
 
 

@@ -31,30 +31,14 @@ from mercer.projection.linear import Projection
 
 @dataclass(frozen=True)
 class KernelProjection(Projection):
-    r"""The map :math:`y(x) = (h(x) - \bar h)\, A`, with h(x) the kernel between x and a basis.
+    r"""The map :math:`y(x) = (h(x) - \bar h)\, A`, with h(x) the kernel between x and a basis."""
 
-    Attributes
-    ----------
-    kernel : Kernel or None
-        The kernel; None if rows are h(x) already.
-    basis : rows or None
-        The points of the basis.
-    shift : ndarray of shape (d,) or None
-        What is subtracted from rows first; the basis is shifted already.
-    mean_coef : ndarray of shape (m,)
-        Coefficients of the mean in feature space, Φ̄ = Σ sᵢ Φ(yᵢ); zeros without centering.
-    mean_sq : float
-        Squared norm of that mean.
-    overlaps : ndarray of shape (k, k) or None
-        Inner products of the components; None if they are orthonormal.
-    """
-
-    kernel: Kernel | None
-    basis: Any
-    shift: Vector | None
-    mean_coef: Vector
-    mean_sq: float
-    overlaps: Matrix | None = None
+    kernel: Kernel | None  # None if rows are h(x) already
+    basis: Any  # its points
+    shift: Vector | None  # what is subtracted from rows first; the basis is shifted already
+    mean_coef: Vector  # of the mean in feature space, Φ̄ = Σ sᵢ Φ(yᵢ); zeros without centering
+    mean_sq: float  # ‖Φ̄‖²
+    overlaps: Matrix | None = None  # inner products of components that are not orthonormal
 
     @property
     def map(self) -> KernelMap:
@@ -198,8 +182,7 @@ def row_expansion(
     r"""Return the map with the components :math:`\sum_i \alpha_i(\Phi(x_i)-\bar\Phi)`.
 
     :math:`\alpha = v/\sqrt\lambda` for vectors v over the rows and variances λ: of unit norm if
-    :math:`v^T\tilde Kv = \lambda`, as for eigenvectors. `shift` is what was subtracted from the
-    rows.
+    :math:`v^T\tilde Kv = \lambda`, as for eigenvectors. The rows were moved by `shift`.
     """
     source, total, scale = gram.source, gram.trace, gram.scale
     V = gram.project(cast(vectors, np.float64))
@@ -236,23 +219,11 @@ def best_in_span(Q: Array, product: Array, rounding: float) -> tuple[Vector, Arr
 
     The components :math:`\sum_i Q_i\tilde\Phi(x_i)` have the inner products
     :math:`T = Q^T\tilde KQ`, and the rows the scores :math:`\tilde KQ` along them: the best of
-    their combinations solve :math:`(\tilde KQ)^T\tilde KQz = \kappa Tz`.
+    their combinations solve :math:`(\tilde KQ)^T\tilde KQz = \kappa Tz`. `rounding` bounds how far
+    rounding can have moved the matrix.
 
-    Parameters
-    ----------
-    Q, product : array of shape (n, k)
-        The vectors, and the product of the kernel matrix with them.
-    rounding : float
-        Bound on how far rounding can have moved the matrix.
-
-    Returns
-    -------
-    values : ndarray of shape (p,)
-        Variances κ, largest first; p < k if components are linearly dependent.
-    vectors : array of shape (n, p)
-        Vectors Qz√κ, as `row_expansion` takes them.
-    explained : float
-        A lower bound on the variance in the span.
+    Returns the variances κ, largest first, fewer than k if components are linearly dependent; the
+    vectors Qz√κ, as `row_expansion` takes them; and a lower bound on the variance in the span.
     """
     T = to_numpy(Q.T @ product)
     theta, U = eigh((T + T.T) / 2)
