@@ -16,10 +16,8 @@ from typing import Any
 
 from mercer.extras import extra
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 # Memory of a machine that does not tell: Windows.
 _UNKNOWN_MEMORY = 8 * 2**30
-_BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
 
 @dataclass(frozen=True)
@@ -168,7 +166,7 @@ def parse_bytes(size: int | str) -> int:
         if match is None:
             raise ValueError(f'memory={size!r} is not a size. Write it as "512MiB" or "4 GB".')
         number, unit, binary = match.groups()
-        size = int(float(number) * (_BINARY[unit] if binary and unit else _UNITS[unit]))
+        size = int(float(number) * (1024 if binary else 1000) ** " kmgt".index(unit or " "))
     if not isinstance(size, Integral) or isinstance(size, bool) or size <= 0:
         raise ValueError(f"memory={size!r} must be a positive number of bytes.")
     return int(size)

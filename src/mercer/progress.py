@@ -101,12 +101,9 @@ def session(*listeners: Listener) -> Iterator[None]:
     """Show the tasks begun inside; the outermost session owns the display."""
     outer = listening.get()
     bars = Bars() if get_config().progress and not outer else None
-    token = listening.set((*outer, *listeners, *([bars] if bars else [])))
-    try:
-        with bars.display if bars else contextlib.nullcontext():
-            yield
-    finally:
-        listening.reset(token)
+    shown = bars.display if bars else contextlib.nullcontext()
+    with context(listening, (*outer, *listeners, *([bars] if bars else []))), shown:
+        yield
 
 
 @contextlib.contextmanager
@@ -121,13 +118,18 @@ def patient() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Report no progress inside: it is part of another task."""
-    token = listening.set(())
+def context(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Set a context variable inside."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        listening.reset(token)
+        variable.reset(token)
+
+
+def quiet() -> AbstractContextManager[None]:
+    """Report no progress inside: it is part of another task."""
+    return context(listening, ())
 
 
 @contextlib.contextmanager
@@ -187,14 +189,9 @@ recorder: ContextVar[Recorder | None] = ContextVar("mercer_recorder", default=No
 """The recorder of the current fit; None if it is not recorded."""
 
 
-@contextlib.contextmanager
-def recorded_by(new: Recorder | None) -> Iterator[None]:
+def recorded_by(new: Recorder | None) -> AbstractContextManager[None]:
     """Record the passes made inside; None records nothing."""
-    token = recorder.set(new)
-    try:
-        yield
-    finally:
-        recorder.reset(token)
+    return context(recorder, new)
 
 
 def record(state: Any, layout: str) -> AbstractContextManager[PassRecord | None]:

@@ -102,12 +102,11 @@ if hasattr(os, "register_at_fork"):
 def working() -> Iterator[None]:
     """Mark this thread as a worker: what runs in it starts no others, and reports no progress."""
     before, _worker.busy = getattr(_worker, "busy", False), True
-    token = progress.listening.set(())  # the task as a whole was announced
     try:
-        yield
+        with progress.quiet():  # the task as a whole was announced
+            yield
     finally:
         _worker.busy = before
-        progress.listening.reset(token)
 
 
 @contextlib.contextmanager

@@ -254,7 +254,8 @@ def test_a_small_class_takes_the_axes_it_has(model):
         found = fit(model, rows, y)
     assert [one.n_components_ for one in found.estimators_] == [3, 20]
     left = found.reconstruction_error(rows)
-    assert_allclose(left[:4, 0], 0, atol=1e-20)
+    # A kernel's distance is a difference of squares.
+    assert_allclose(left[:4, 0], 0, atol=1e-20 if isinstance(model, PCA) else 1e-13)
     assert_allclose(left[4:, 0], plain(rows[:4], rows[4:], 3, True), rtol=1e-9)
     assert found.score(rows, y) > 0.9
 

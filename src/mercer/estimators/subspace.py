@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin, _fit_context, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
-from mercer.arrays import Array, is_dask, like, namespace, numpy_dtype, to_numpy
+from mercer.arrays import Array, is_dask, namespace, numpy_dtype, to_numpy
 from mercer.checkpoint import CheckpointError, check_same, identify
 from mercer.data import (
     Block,
@@ -166,18 +166,15 @@ class SubspaceClassifier(ClassifierMixin, Wrapper):
         """
         check_is_fitted(self)
         source = self._rows(X, reset=False)
-        order, parts = _residuals(self.estimators_, source)
-        xp, columns = namespace(source.reference), np.argsort(order)
-        columns = like(columns, source.reference, columns.dtype)
+        xp, parts = namespace(source.reference), _residuals(self.estimators_, source)
 
         def distances(block: Block) -> Array:
-            residuals = [part.read(block.start, block.stop) for part in parts]
-            return xp.take(xp.concat(residuals, axis=1), columns, axis=1)
+            return xp.concat([part.read(block.start, block.stop) for part in parts], axis=1)
 
         dtype = np.result_type(*(part.dtype for part in parts))
         extra = max(part.row_bytes for part in parts) - source.row_bytes
         with progress.session():  # all classes of a block before the next: one pass
-            rows = source.map(distances, len(order), dtype, extra)
+            rows = source.map(distances, len(self.classes_), dtype, extra)
             return to_output_device(rows).collect(label="residuals")
 
     def decision_function(self, X: Any) -> Any:
@@ -271,11 +268,13 @@ def _fit_models(model: Model, source: Source, classes: Numbers, rows: list[Numbe
         part = _class_rows(source, own)  # one class at a time: rows of a file are then in memory
         name = f"class {_name(label)} ({counted(part.shape[0], 'row')})"
         try:
-            models.append(_fit_class(model, part, name, small))
+            fitted = _fit_class(model, part)
         except CheckpointError:
             raise
         except ValueError as error:
             raise ValueError(f"In {name}: {error}") from error
+        models.append(fitted)
+        small += [name] if fitted.n_components != model.n_components else []
     if small:
         more = f" and {len(small) - 3} more" if len(small) > 3 else ""
         warn(
@@ -286,16 +285,15 @@ def _fit_models(model: Model, source: Source, classes: Numbers, rows: list[Numbe
     return models
 
 
-def _fit_class(model: Model, part: Source, name: str, small: list[str]) -> Model:
-    """Fit a copy of the model to the rows of a class; note its name if the rows are too few."""
+def _fit_class(model: Model, part: Source) -> Model:
+    """Fit a copy of the model to the rows of a class, with as many components as they allow."""
     own: Model = clone(model)
     k = model.n_components
     most = part.shape[0] - own.center  # the mean takes one degree of freedom
     if isinstance(own, KernelPCA) and isinstance(own.method, OnBasis):
         most = min(most, own.method.points(part.shape[0], most))
-    if isinstance(k, Integral) and max(1, most) < k:
-        own.n_components = max(1, most)
-        small.append(name)
+    if isinstance(k, Integral):
+        own.n_components = min(int(k), max(1, most))
     own.fit(part)
     if isinstance(own, PCA):
         _drop_null_components(own)
@@ -338,25 +336,15 @@ def _drop_null_components(model: PCA) -> None:
     model.singular_values_ = model.singular_values_[:k]
 
 
-def _residuals(models: Sequence[Model], source: Source) -> tuple[list[int], list[Source]]:
-    """Return sources of the distances to all models, and the model of each of their columns.
-
-    Small bases of one kernel are joined: one matrix product serves many classes.
-    """
-    joint: dict[int, KernelProjection] = {}
-    for i, model in enumerate(models):
-        projection = model.projection_
-        basis = getattr(projection, "basis", None)
-        dense = hasattr(basis, "shape") and not hasattr(basis, "tocsr") and not is_dask(basis)
-        if isinstance(projection, KernelProjection) and dense and projection.shift is None:
-            joint[i] = projection
-    if sum(len(projection.mean) for projection in joint.values()) > _MAX_JOINT_POINTS:
-        joint = {}
-    order = [i for i in range(len(models)) if i not in joint]
-    parts = [models[i]._residuals(source) for i in order]
-    if joint:
-        parts.append(joint_residuals([*joint.values()], source))
-    return [*order, *joint], parts
+def _residuals(models: Sequence[Model], source: Source) -> list[Source]:
+    """Return the distances to all models; for small bases by one matrix product."""
+    projections = [model.projection_ for model in models]
+    joint = [p for p in projections if isinstance(p, KernelProjection) and p.shift is None]
+    bases = [p.basis for p in joint]
+    dense = all(hasattr(x, "shape") and not hasattr(x, "tocsr") and not is_dask(x) for x in bases)
+    if dense and len(joint) == len(models) and sum(map(len, bases)) <= _MAX_JOINT_POINTS:
+        return [joint_residuals(joint, source)]
+    return [model._residuals(source) for model in models]
 
 
 def _warn_if_indistinct(
