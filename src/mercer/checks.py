@@ -61,7 +61,7 @@ def is_real(value: Any) -> bool:
 
 def is_positive_integer(value: Any) -> bool:
     """Return whether a value is an integer of at least 1; True is not."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= 1
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) > 0
 
 
 def _check_numbers(

@@ -171,10 +171,8 @@ class Count(Rule):
                 f"{format_parameter('n_components', None)} keeps all.",
             )
 
-    def choose(self, values: Values, total: float, n: int, d: int) -> int | None:
-        self.check(n, d)
-        k, known = int(self.k), len(values)
-        return min(k, known) if k <= known or known >= min(n, d) else None
+    def _choose(self, spectrum: PartialSpectrum) -> int | None:
+        return spectrum.limit(int(self.k))
 
 
 class Fraction(Rule):

@@ -56,6 +56,7 @@ from mercer.data.files import write_table
 from mercer.estimators.validation import check_rows, from_file, row_names
 from mercer.messages import counted, format_parameter, percent, warn
 from mercer.methods import ConvergenceWarning
+from mercer.methods.preparation import shifted
 from mercer.params import same
 from mercer.planning import ASKED, Plan
 from mercer.problem import Problem
@@ -87,9 +88,7 @@ def typed(decorator: Any) -> Callable[[F], F]:
 
 def draw_seed(random_state: Any) -> int:
     """Return a seed drawn from scikit-learn's `random_state`; a resumed fit draws the same."""
-    drawn = int(check_random_state(random_state).randint(2**31 - 1))
-    recorder = progress.recorder.get()
-    return drawn if recorder is None else recorder.seed(drawn)
+    return progress.seed(int(check_random_state(random_state).randint(2**31 - 1)))
 
 
 def fitted_array(x: Any, dtype: np.dtype[Any], reference: Array) -> Array:
@@ -275,7 +274,9 @@ class ProjectionEstimator(
                         f"{', '.join(names[:-1])} and {names[-1]} cannot change between calls of "
                         f"partial_fit, because samples are not stored. Start with a clone."
                     )
-            fold = _add_batch(self._fold, self._shifted(batch))
+            shift = vars(self).get("_shift")
+            moved = batch if shift is None else shifted(batch, shift).weighted(batch.weights)
+            fold = _add_batch(self._fold, moved)
             before = None if first else getattr(self, "fingerprint_", None)
             self.fingerprint_ = joint_fingerprint(before, batch)
             rows = PastRows(batch, self._seen + batch.shape[0], fold.weight)
@@ -368,10 +369,6 @@ class ProjectionEstimator(
     @abstractmethod
     def _plan_stream(self, rows: PastRows) -> tuple[Problem, Plan]:
         """Return the problem of all batches, and its plan."""
-
-    def _shifted(self, batch: Source) -> Source:
-        """Return the rows of a batch as they are summed."""
-        return batch
 
     def _min_samples(self, d: int) -> int:
         """Return how many rows of d columns must be seen before there are components."""

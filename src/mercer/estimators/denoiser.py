@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -15,7 +14,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Matrix, Vector, namespace
+from mercer.arrays import Vector, namespace
 from mercer.checkpoint import check_same, identify
 from mercer.checks import is_positive_integer, is_real
 from mercer.data import Source, check_weights, fingerprint, require_finite_entries
@@ -24,8 +23,8 @@ from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.noise import (
     as_candidates,
     candidate_errors,
+    error_measure,
     gamma_name,
-    make_risk,
     split_rows,
     with_parameters,
 )
@@ -224,8 +223,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         if clean is None and self.noise is None:
             clean = source
         rng = np.random.default_rng(draw_seed(self.random_state))
-        risk = make_risk(source.weighted(weights), clean, self.noise, self.noisy, rng)
-        return -risk.error(lambda rows: self._clip(self.estimator_.reconstruct(rows)))
+        error = error_measure(source.weighted(weights), clean, self.noise, self.noisy, rng)
+        return -error(lambda rows: self._clip(self.estimator_.reconstruct(rows)))
 
     def _choose(
         self, model: Any, source: Source, clean: Source | None, training: Source
@@ -235,12 +234,14 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         rng = np.random.default_rng(draw_seed(self.random_state))
         out, rest = split_rows(self.validation, source, rng)
         truth = None if clean is None else load_rows(clean, out)
-        risk = make_risk(load_rows(source, out), truth, self.noise, self.noisy, rng)
-
-        def error(denoise: Callable[[Matrix], Matrix]) -> float:
-            return risk.error(lambda rows: self._clip(denoise(rows)))
-
-        table = candidate_errors(model, load_rows(training, rest), counts, gammas, error)
+        measure = error_measure(load_rows(source, out), truth, self.noise, self.noisy, rng)
+        table = candidate_errors(
+            model,
+            load_rows(training, rest),
+            counts,
+            gammas,
+            lambda denoise: measure(lambda rows: self._clip(denoise(rows))),
+        )
         self.validation_error_ = table
         if np.isnan(table["error"]).all():
             raise ValueError(

@@ -17,7 +17,7 @@ from mercer.arrays import Array, Matrix, like, numpy_dtype, to_device_of, to_num
 from mercer.data import ArraySource, Source
 from mercer.estimators.base import ProjectionEstimator
 from mercer.kernels import Kernel
-from mercer.messages import ParameterError, format_parameter, warn
+from mercer.messages import warn
 from mercer.methods import ConvergenceWarning, Exact, RandomFeatures
 from mercer.preimage import Preimage, Preimages, as_preimage, suited_to
 from mercer.preimage.closed_form import require_gram_fits, solve_ridge
@@ -184,17 +184,6 @@ class KernelModel(ProjectionEstimator):
     def _is_invertible(self) -> bool:
         """Whether the last fit learned to map scores back to samples."""
         return hasattr(self, "preimage_") or hasattr(self, "dual_coef_")
-
-    def _require_feature_space(self) -> None:
-        """Raise if pre-images are requested of random features, which approximate the kernel."""
-        if self.preimage not in (None, "auto"):
-            raise ParameterError(
-                "preimage",
-                self.preimage,
-                f"needs components in the kernel's feature space, but random features have none. "
-                f"Use fit_inverse_transform=True, which learns from scores, or "
-                f"{format_parameter('method', 'subset')}.",
-            )
 
     def _fit_inverse(self, problem: KernelProblem, reference: Array) -> None:
         """Learn the inverse transform from the samples and their scores."""

@@ -27,7 +27,7 @@ from mercer.estimators.validation import (
 )
 from mercer.kernels import Kernel
 from mercer.linalg.solvers import Randomized, arpack
-from mercer.messages import format_parameter, percent, warn
+from mercer.messages import ParameterError, format_parameter, percent, warn
 from mercer.methods import (
     ConvergenceWarning,
     Exact,
@@ -39,7 +39,7 @@ from mercer.methods import (
     Subset,
 )
 from mercer.methods.kernel.adaptive import NEEDED
-from mercer.methods.preparation import move_rows, require_finite_vectors, shifted
+from mercer.methods.preparation import move_rows, require_finite_vectors
 from mercer.planning import METHODS, Plan, make_kernel_plan
 from mercer.preimage import PREIMAGES, Preimage
 from mercer.problem import KernelProblem, Problem
@@ -259,8 +259,14 @@ class KernelPCA(KernelModel):
         n, k = problem.shape[0], self.n_components
         if isinstance(k, Integral):
             plan.method.check_size(n, min(int(k), n))
-        if isinstance(plan.method, RandomFeatures):
-            self._require_feature_space()
+        if isinstance(plan.method, RandomFeatures) and self.preimage not in (None, "auto"):
+            raise ParameterError(
+                "preimage",
+                self.preimage,
+                f"needs components in the kernel's feature space, but random features have none. "
+                f"Use fit_inverse_transform=True, which learns from scores, or "
+                f"{format_parameter('method', 'subset')}.",
+            )
         return problem, plan
 
     def _load(self, problem: KernelProblem, plan: Plan) -> KernelProblem:
@@ -322,9 +328,6 @@ class KernelPCA(KernelModel):
         problem = move_rows(problem)
         self._kernel, self._shift = problem.kernel, problem.shift
         self._fold = self._stream.begin(problem)
-
-    def _shifted(self, batch: Source) -> Source:
-        return batch if self._shift is None else shifted(batch, self._shift).weighted(batch.weights)
 
     def _plan_stream(self, rows: PastRows) -> tuple[Problem, Plan]:
         problem = replace(self._problem(rows, self._kernel), gap=None, shift=self._shift)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -62,58 +61,50 @@ class SaltAndPepper(Params):
         return noisy
 
 
-@dataclass(frozen=True)
-class Risk:
-    """Noisy rows to compare denoisers, with clean rows or Stein's estimate."""
-
-    rows: Matrix
-    clean: Matrix | None
-    sigma: float = 0.0  # standard deviation of the noise, if the clean rows are unknown
-    signs: Matrix | None = None  # random signs for the estimate of the divergence
-    weights: Vector | None = None
-
-    def error(self, denoise: Callable[[Matrix], Matrix]) -> float:
-        r"""Return the mean squared error of a map, or Stein's unbiased estimate of it.
-
-        .. math:: \|f(x)-x\|^2 - d\sigma^2 + 2\sigma^2\,\mathrm{div} f(x),\qquad
-                  \mathrm{div} f(x) \approx b^T(f(x+\epsilon b)-f(x))/\epsilon
-
-        with random signs b: Stein (1981); Ramani, Blu & Unser (2008), "Monte-Carlo SURE",
-        (12)–(14).
-        """
-        denoised = denoise(self.rows)
-        if self.clean is not None:
-            squares = (denoised - self.clean) ** 2
-        else:
-            assert self.signs is not None
-            step, variance = _STEP * self.sigma, self.sigma**2
-            divergence = self.signs * (denoise(self.rows + step * self.signs) - denoised) / step
-            squares = (denoised - self.rows) ** 2 - variance + 2.0 * variance * divergence
-        return float(np.average(np.mean(squares, axis=1), weights=self.weights))
+Denoise = Callable[[Matrix], Matrix]
 
 
-def make_risk(
+def error_measure(
     source: Source, truth: Source | None, noise: Any, noisy: bool, rng: np.random.Generator
-) -> Risk:
-    """Return the risk by pairs of rows, by noise added to clean rows, or by Stein's estimate."""
-    rows, weights = dense_rows(source), source.weights
-    if truth is not None:
-        return Risk(rows, dense_rows(truth), weights=weights)
-    if noise is None:
+) -> Callable[[Denoise], float]:
+    r"""Return the mean squared error of denoisers, or Stein's unbiased estimate of it.
+
+    It is measured on pairs, on noise added to clean rows or, for noisy rows alone, estimated:
+
+    .. math:: \|f(x)-x\|^2 - d\sigma^2 + 2\sigma^2\,\mathrm{div} f(x),\qquad
+              \mathrm{div} f(x) \approx b^T(f(x+\epsilon b)-f(x))/\epsilon
+
+    with random signs b: Stein (1981); Ramani, Blu & Unser (2008), "Monte-Carlo SURE", (12)–(14).
+    """
+    if truth is None and noise is None:
         raise ValueError(
             "Several candidates, but no way to compare them. Set noise= to the standard deviation "
             "of the noise, or to a function that adds noise to clean rows; use fit(noisy, clean); "
             "or pass a single n_components and gamma."
         )
-    if not noisy:
-        return Risk(add_noise(noise, rows, rng), rows, weights=weights)
+    rows = dense_rows(source)
+
+    def mean(squares: Matrix) -> float:
+        return float(np.average(np.mean(squares, axis=1), weights=source.weights))
+
+    if truth is not None or not noisy:
+        clean = rows if truth is None else dense_rows(truth)
+        rows = add_noise(noise, rows, rng) if truth is None else rows
+        return lambda denoise: mean((denoise(rows) - clean) ** 2)
     if callable(noise):
         raise ValueError(
             f"noisy=True uses Stein's estimate, which requires Gaussian noise of known standard "
             f"deviation, but noise={noise!r}. Set noise= to a number, or use fit(noisy, clean)."
         )
+    variance, step = float(noise) ** 2, _STEP * float(noise)
     signs = rng.choice(np.array([-1.0, 1.0]), rows.shape)
-    return Risk(rows, None, float(noise), signs, weights)
+
+    def estimate(denoise: Denoise) -> float:
+        denoised = denoise(rows)
+        divergence = signs * (denoise(rows + step * signs) - denoised) / step
+        return mean((denoised - rows) ** 2 - variance + 2.0 * variance * divergence)
+
+    return estimate
 
 
 def add_noise(noise: Any, rows: Matrix, rng: np.random.Generator) -> Matrix:
@@ -155,7 +146,7 @@ def candidate_errors(
     source: Source,
     counts: Sequence[int | None],
     gammas: Sequence[float | None],
-    error: Callable[[Callable[[Matrix], Matrix]], float],
+    error: Callable[[Denoise], float],
 ) -> dict[str, Vector]:
     """Return the error of every candidate; NaN for more components than there are.
 
@@ -205,13 +196,13 @@ def gamma_name(model: Any) -> str:
     )
 
 
-def reconstruction(fitted: Any, k: int) -> Callable[[Matrix], Matrix] | None:
+def reconstruction(fitted: Any, k: int) -> Denoise | None:
     """Return the map of rows to their reconstruction from the first k components of a model.
 
     None if a fit with k components has others.
     """
     if k == fitted.n_components_:
-        reconstruct: Callable[[Matrix], Matrix] = fitted.reconstruct
+        reconstruct: Denoise = fitted.reconstruct
         return reconstruct
     # A learned inverse depends on all scores, and overlapping components on each other.
     learned = not isinstance(getattr(fitted, "_way", None), np.ndarray)

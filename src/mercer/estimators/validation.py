@@ -47,7 +47,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in _SAFE and X.size > 0
     file, known = isinstance(X, (str, os.PathLike)), isinstance(X, Source)
     if not (plain or file or known):
-        if len(shape := getattr(X, "shape", ())) > 2:
+        shape: Any = getattr(X, "shape", ())
+        if len(shape) > 2:
             raise ValueError(
                 f"X has shape {tuple(shape)}, but {type(estimator).__name__} takes one row per "
                 f"image: found array with dim {len(shape)}, expected <= 2. Pass "
@@ -100,7 +101,7 @@ def row_names(X: Any) -> dict[str, Any]:
     """Return the columns that name rows: those beside a Source, or the index of a DataFrame."""
     if isinstance(X, Source):
         return dict(X.extra_columns or {})
-    index = getattr(X, "index", None)
+    index: Any = getattr(X, "index", None)
     if not hasattr(X, "columns") or not hasattr(index, "names"):
         return {}
     if getattr(index, "step", 0) == 1 and index.start == 0 and index.name is None:
