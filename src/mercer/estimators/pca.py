@@ -33,6 +33,8 @@ from mercer.problem import Problem
 from mercer.projection import LinearProjection
 from mercer.rules import NAMED, Count, Rule, as_rule
 
+SOLVERS = NAMES
+
 
 @dataclass(eq=False, repr=False)
 class PCA(LinearModel):
@@ -151,7 +153,7 @@ class PCA(LinearModel):
         ],
         "copy": ["boolean"],
         "whiten": ["boolean"],
-        "svd_solver": [StrOptions(set(NAMES)), Method],
+        "svd_solver": [StrOptions(set(SOLVERS)), Method],
         "tol": [Interval(Real, 0, None, closed="left")],
         "iterated_power": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "n_oversamples": [Interval(Integral, 1, None, closed="left")],
