@@ -31,9 +31,8 @@ class Listener(ABC):
     def begin(self, label: str, total: int) -> Any:
         """Begin a task of `total` steps; return its handle."""
 
-    @abstractmethod
-    def advance(self, handle: Any, steps: int) -> None:
-        """Report `steps` more steps."""
+    def advance(self, handle: Any, steps: int) -> None:  # noqa: B027
+        """Report `steps` more steps; not every listener follows them."""
 
     @abstractmethod
     def end(self, handle: Any) -> None:

@@ -115,9 +115,6 @@ class PassCallbacks(progress.Listener):
         task = self.root.subcontext(task_name=label)
         return task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
 
-    def advance(self, handle: Any, steps: int) -> None:
-        """Do nothing: scikit-learn's callbacks follow the beginning and the end of a pass."""
-
     def end(self, handle: Any) -> None:
         handle.call_on_fit_task_end(estimator=self.estimator, X=self.X)
 

@@ -77,13 +77,6 @@ def coloring(
 
     Integers with more than `max_integers` distinct values are a scale, other numbers and dates
     with more than 20. Error messages call the values `argument`.
-
-    Examples
-    --------
-    >>> coloring(["b", "a", None], 3).classes
-    ['a', 'b']
-    >>> coloring([0.5 * i for i in range(30)], 30).numbers.max()
-    np.float64(14.5)
     """
     array = _plain(row_values(values, n, argument))
     if array.dtype.kind == "m":

@@ -357,14 +357,7 @@ def variance_shares(values: Any, total: float | None) -> Values | None:
 
 
 def rule_name(rule: Rule) -> str:
-    """Return the name of a rule as displays and reports write it.
-
-    Examples
-    --------
-    >>> from mercer.rules import Fraction
-    >>> rule_name(Fraction(0.95))
-    '95 % of the variance'
-    """
+    """Return the name of a rule as displays and reports write it."""
     name = _RULE_NAMES.get(type(rule).__name__)
     if name is None or not type(rule).__module__.startswith("mercer.rules"):
         return repr(rule)

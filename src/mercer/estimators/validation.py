@@ -50,8 +50,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
         shape: Any = getattr(X, "shape", ())
         if len(shape) > 2:
             raise ValueError(
-                f"X has shape {tuple(shape)}, but {type(estimator).__name__} takes one row per "
-                f"image: found array with dim {len(shape)}, expected <= 2. Pass "
+                f"X has shape {tuple(shape)}, but {type(estimator).__name__} takes a 2D array, "
+                f"with one row per image: found array with dim {len(shape)}, expected <= 2. Pass "
                 f"X.reshape({shape[0]}, -1)."
             )
         X = materialize(X)
@@ -330,23 +330,23 @@ def array_shape(X: Any) -> tuple[int, ...]:
 def flatten_images(X: Any, image_shape: Any) -> Any:
     """Return images of a shape as rows, and rows as they are."""
     shape = array_shape(X)
-    if len(shape) <= 2 and image_shape is None:
-        return X
     if image_shape is None:
+        if len(shape) <= 2:
+            return X
         raise ValueError(
             f"Found array with dim {len(shape)}, expected 2: X has shape {shape}. For images, "
             f"set image_shape={shape[1:]}."
         )
     image, d = tuple(image_shape), math.prod(image_shape)
-    if shape == image and shape[1:] not in (image, (d,)):
-        raise ValueError(f"X has shape {shape}, a single image. Pass X[None].")
-    if len(shape) > 1 and shape[1:] not in (image, (d,)):
-        raise ValueError(
-            f"X has shape {shape}, but images have shape {image}: pass images of that shape, or "
-            f"rows of {d} columns."
-        )
-    if shape[1:] != image:
+    if len(shape) < 2 or shape[1:] == (d,):
         return X
+    if shape[1:] != image:
+        raise ValueError(
+            f"X has shape {shape}, a single image. Pass X[None]."
+            if shape == image
+            else f"X has shape {shape}, but images have shape {image}: pass images of that shape, "
+            f"or rows of {d} columns."
+        )
     require_present(X)
     return (X if is_foreign(X) else np.asarray(X)).reshape((shape[0], d))
 
