@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -74,6 +75,7 @@ class NearestProjection(ClassifierMixin, DelegatingWrapper):
     """
 
     neighbors_: KNeighborsClassifier = field(init=False)
+    classes_ = property(attrgetter("neighbors_.classes_"))
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": "no_validation",
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -152,13 +154,6 @@ class NearestProjection(ClassifierMixin, DelegatingWrapper):
         check_is_fitted(self)
         scores = None if X is None else self._scores(X)
         return self.neighbors_.kneighbors(scores, n_neighbors, return_distance)
-
-    @property
-    def classes_(self) -> Any:
-        """Class labels."""
-        if not self.__sklearn_is_fitted__():
-            raise AttributeError(f"{type(self).__name__} has no classes_ before fit.")
-        return self.neighbors_.classes_
 
     def _scores(self, X: Any) -> Array:
         """Return scores of samples as an array on the host."""

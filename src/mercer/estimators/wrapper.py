@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -50,25 +51,13 @@ class Wrapper(Sessions, BaseEstimator):
         return tags
 
 
-def _delegate(name: str, text: str) -> Any:
-    """Return a property that shows an attribute of `estimator_`."""
-
-    def get(self: Any) -> Any:
-        try:
-            return getattr(vars(self)["estimator_"], name)
-        except (KeyError, AttributeError):
-            raise AttributeError(f"{type(self).__name__} has no {name}.") from None
-
-    return property(get, doc=text)
-
-
 class DelegatingWrapper(Wrapper):
     """A wrapper that leaves the checks of X, and the attributes about X, to `estimator_`."""
 
     estimator_: Any
-    n_features_in_ = _delegate("n_features_in_", "Number of features of the training data.")
-    feature_names_in_ = _delegate("feature_names_in_", "Names of the features, if they have any.")
-    fingerprint_ = _delegate("fingerprint_", "Fingerprint of the training data.")
+    n_features_in_ = property(attrgetter("estimator_.n_features_in_"))
+    feature_names_in_ = property(attrgetter("estimator_.feature_names_in_"))
+    fingerprint_ = property(attrgetter("estimator_.fingerprint_"))
 
 
 def check_labels(estimator: Any, y: Any, *, multi_output: bool = False) -> Array:
