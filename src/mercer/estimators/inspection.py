@@ -32,8 +32,6 @@ _RULE_NAMES = {
     "MLE": "Minka",
     "GavishDonoho": "Gavish–Donoho",
 }
-
-
 # Bytes that a step needs for its own copies of an entry of a row.
 _COPIES = 16
 
@@ -249,16 +247,12 @@ class LastBlock(Source):
 
 @dataclass(frozen=True)
 class EvaluatedRows:
-    """Rows as passed and as the components see them, with their scores and squared errors.
+    """Rows with their scores and squared errors, computed block by block when they are read."""
 
-    All are computed block by block when they are read. `errors` is None for a precomputed
-    kernel, which does not contain k(x, x) of new rows.
-    """
-
-    raw: Source
-    preprocessed: Source
+    raw: Source  # as passed
+    preprocessed: Source  # as the components see them
     scores: Source
-    errors: Source | None
+    errors: Source | None  # None for a precomputed kernel, without k(x, x) of new rows
 
 
 def evaluated_rows(steps: Sequence[Any], model: Any, X: Any) -> EvaluatedRows:

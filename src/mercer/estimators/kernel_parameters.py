@@ -35,7 +35,7 @@ def resolve_kernel(estimator: Any, source: Source) -> tuple[Kernel | None, float
     γ is None for kernels that are not given by their name.
     """
     kernel, gamma, kernel_params = estimator.kernel, estimator.gamma, estimator.kernel_params
-    strings, value = isinstance(source, StringSource), None
+    strings, value, resolved = isinstance(source, StringSource), None, kernel
     if callable(kernel) and not isinstance(kernel, Kernel):
         # The function itself where possible: two fits with one function have equal kernels.
         function = partial(kernel, **kernel_params) if kernel_params else kernel
@@ -43,7 +43,7 @@ def resolve_kernel(estimator: Any, source: Source) -> tuple[Kernel | None, float
     if isinstance(kernel, Kernel):
         if gamma is not None:
             raise ValueError(f"gamma={gamma!r} and kernel={kernel!r}: set gamma in the kernel.")
-        resolved: Kernel = clone(kernel)
+        resolved = clone(kernel)
     else:
         value = None if strings else _gamma(kernel, gamma, source)
         if kernel == "precomputed":

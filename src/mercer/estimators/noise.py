@@ -13,6 +13,7 @@ from sklearn.base import clone
 from mercer.arrays import Matrix, Vector, to_numpy
 from mercer.checks import is_real
 from mercer.data import Source
+from mercer.estimators.inspection import host_rows
 from mercer.estimators.kernel_parameters import has_gamma
 from mercer.estimators.linear_model import LinearModel
 from mercer.kernels import Kernel
@@ -219,6 +220,4 @@ def reconstruction(fitted: Any, k: int) -> Denoise | None:
 
 def dense_rows(source: Source) -> Matrix:
     """Return all rows as a float64 array."""
-    rows = source.load()
-    rows = rows.toarray() if hasattr(rows, "tocsr") else to_numpy(rows)
-    return np.asarray(rows, np.float64)
+    return np.asarray(host_rows(source.load()), np.float64)
