@@ -13,12 +13,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from mercer import progress
-from mercer.arrays import Array, Matrix, like, numpy_dtype, to_device_of, to_numpy
+from mercer.arrays import Array, like, numpy_dtype, to_device_of, to_numpy
 from mercer.data import ArraySource, Source
 from mercer.estimators.base import ProjectionEstimator
 from mercer.kernels import Kernel
 from mercer.messages import warn
-from mercer.methods import ConvergenceWarning, Exact, RandomFeatures
+from mercer.methods import ConvergenceWarning, RandomFeatures
 from mercer.preimage import Preimage, Preimages, as_preimage, suited_to
 from mercer.preimage.closed_form import require_gram_fits, solve_ridge
 from mercer.problem import KernelProblem
@@ -195,14 +195,9 @@ class KernelModel(ProjectionEstimator):
         source = problem.source
         scores = self._training_scores(source).load()
         if preimage is not None:
-            exact = isinstance(self.plan_.method, Exact)
             self.preimage_ = clone(as_preimage(preimage))
             self._way = self.preimage_.begin(
-                self.projection_,
-                source.load(),
-                to_numpy(scores),
-                products=_products(problem, self.projection_) if exact else None,
-                weights=source.weights,
+                self.projection_, source.load(), to_numpy(scores), weights=source.weights
             )
         if ridge:
             self._fit_ridge(source, scores, reference)
@@ -220,17 +215,3 @@ class KernelModel(ProjectionEstimator):
         K = to_numpy(kernel(scores)).astype(np.float64)
         dual = solve_ridge(K, to_numpy(rows), self.alpha, source.weights)
         self.dual_coef_ = like(dual, reference, source.dtype)
-
-
-def _products(problem: KernelProblem, fitted: KernelProjection) -> Matrix | None:
-    """Return the kernel matrix times the components and the mean, without evaluating the kernel.
-
-    Kα = λα/w + ⟨h̄, α⟩ for eigenvectors of the centered matrix, and K times the mean's
-    coefficients is h̄.
-    """
-    weights = problem.source.weights
-    w = np.ones(problem.shape[0]) if weights is None else weights
-    if not (problem.center and np.all(w > 0)):
-        return None
-    A, values = to_numpy(fitted.components), fitted.eigenvalues * problem.divisor
-    return np.column_stack([A * values / w[:, None] + fitted.mean @ A, fitted.mean])
