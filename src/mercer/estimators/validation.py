@@ -47,8 +47,8 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in _SAFE and X.size > 0
     file, known = isinstance(X, (str, os.PathLike)), isinstance(X, Source)
     if not (plain or file or known):
-        shape: Any = getattr(X, "shape", ())
-        if len(shape) > 2:
+        shape: Any = getattr(X, "shape", None)
+        if isinstance(shape, tuple) and len(shape) > 2:
             raise ValueError(
                 f"X has shape {tuple(shape)}, but {type(estimator).__name__} takes a 2D array, "
                 f"with one row per image: found array with dim {len(shape)}, expected <= 2. Pass "
