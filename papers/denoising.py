@@ -14,7 +14,7 @@ from scipy.ndimage import median_filter
 from scipy.signal import wiener
 
 from mercer import PCA, KernelPCA, SaltAndPepper
-from mercer.estimators.noise import add_noise, first_components
+from mercer.estimators.noise import add_noise, reconstruction
 from mercer.kernels import RBF
 from mercer.landmarks import KMeans
 from mercer.methods import Reduced, Subset
@@ -228,7 +228,7 @@ def candidates(name: str, Y: Array, grid: tuple[float, ...], quick: bool) -> dic
             model.fit(rows)
         least = MOST * m if log_c > LOG_C[0] else 0
         for r in sorted({min(r, model.n_components_) for r in (*AXES, m) if least <= r <= m}):
-            ways[f"c = 10^{log_c:g}, r = {r}"] = first_components(model, r).reconstruct
+            ways[f"c = 10^{log_c:g}, r = {r}"] = reconstruction(model, r)
     return ways
 
 
@@ -237,9 +237,7 @@ def by_others(quick: bool) -> Found:
     bench = images(quick)
     pca = PCA(100 if quick else 400).fit(bench.train)
     mean, C = bench.train.mean(axis=0), np.cov(bench.train.T)
-    axes = {
-        f"r = {r}": first_components(pca, r).reconstruct for r in AXES if r <= pca.n_components_
-    }
+    axes = {f"r = {r}": reconstruction(pca, r) for r in AXES if r <= pca.n_components_}
     found: Found = {}
     for noise in kinds(quick):
         s2 = float(np.mean((noise.held - bench.held) ** 2))

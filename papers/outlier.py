@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer import PCA
-from mercer.estimators.noise import first_components
+from mercer.estimators.noise import reconstruction
 from mercer.methods import Covariance
 from papers.data import Array, load
 from papers.panels import NOTHING
@@ -40,7 +40,7 @@ def run(quick: bool = False) -> Result:
     pca = PCA(scale=True, svd_solver=Covariance()).fit(X[some].astype(np.float32))
     image = X[ROW].reshape(28, 28).astype(np.float64)
     row = image.reshape(1, -1).astype(np.float32)
-    made = {k: first_components(pca, k).reconstruct(row).reshape(28, 28) for k in AXES}
+    made = {k: reconstruction(pca, k)(row).reshape(28, 28) for k in AXES}
     dot, dark = parts(image)
     lines = []
     for k, picture in made.items():

@@ -16,6 +16,7 @@ __all__ = [
     "check_integer",
     "check_nonnegative",
     "check_positive",
+    "is_positive_integer",
     "is_real",
     "require",
 ]
@@ -56,6 +57,11 @@ def require(owner: Any, name: str, valid: bool, expected: str) -> None:
 def is_real(value: Any) -> bool:
     """Return whether a value is a real number; True and False are not."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def is_positive_integer(value: Any) -> bool:
+    """Return whether a value is an integer of at least 1; True is not."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) > 0
 
 
 def _check_numbers(

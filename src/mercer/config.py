@@ -16,8 +16,8 @@ from typing import Any
 
 from mercer.extras import extra
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+# Memory of a machine that does not tell: Windows.
+_UNKNOWN_MEMORY = 8 * 2**30
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def set_config(**changes: Any) -> None:
     ----------
     memory : int or str, optional
         Memory budget besides the data itself, in bytes or as ``"512MiB"`` or ``"4 GB"``. Default:
-        half of the memory of the machine or container.
+        half of the memory of the machine or container; on Windows, 4 GiB.
     block_rows : int, optional
         Rows per block. Default: as many as fit in the memory budget and the caches.
     progress : bool
@@ -166,7 +166,7 @@ def parse_bytes(size: int | str) -> int:
         if match is None:
             raise ValueError(f'memory={size!r} is not a size. Write it as "512MiB" or "4 GB".')
         number, unit, binary = match.groups()
-        size = int(float(number) * (_BINARY[unit] if binary and unit else _UNITS[unit]))
+        size = int(float(number) * (1024 if binary else 1000) ** " kmgt".index(unit or " "))
     if not isinstance(size, Integral) or isinstance(size, bool) or size <= 0:
         raise ValueError(f"memory={size!r} must be a positive number of bytes.")
     return int(size)
@@ -195,24 +195,8 @@ def machine_memory() -> int:
     try:
         total = int(os.sysconf("SC_PAGE_SIZE")) * int(os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, OSError, ValueError):
-        total = _windows_memory()
+        total = _UNKNOWN_MEMORY
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):  # absent, or the word "max"
             total = min(total, int(Path(path).read_text()))
     return total
-
-
-def _windows_memory() -> int:
-    import ctypes
-
-    class Status(ctypes.Structure):
-        _fields_ = [
-            ("length", ctypes.c_ulong),
-            ("load", ctypes.c_ulong),
-            *((name, ctypes.c_ulonglong) for name in ("total", "b", "c", "d", "e", "f", "g")),
-        ]
-
-    status = Status(length=ctypes.sizeof(Status))
-    kernel32 = getattr(ctypes, "windll").kernel32  # noqa: B009 (absent from non-Windows stubs)
-    kernel32.GlobalMemoryStatusEx(ctypes.byref(status))
-    return int(status.total)

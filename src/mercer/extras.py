@@ -7,16 +7,7 @@ from typing import Any
 
 
 def extra(module: str, group: str, what: str) -> Any:
-    """Import a module of an optional package, or say that `what` needs it and how to install it.
-
-    Examples
-    --------
-    >>> from mercer.extras import extra
-    >>> extra("nothing.at_all", "plot", "mercer.plotting requires")
-    Traceback (most recent call last):
-    ImportError: mercer.plotting requires nothing, which could not be imported (No module named
-    'nothing'). Install it with: pip install 'mercer[plot]'
-    """
+    """Import a module of an optional package, or say that `what` needs it and how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as missing:

@@ -13,13 +13,7 @@ _OURS = ("mercer", "sklearn", "contextlib", "functools")
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """Format a count with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "pass", "passes"), counted(2, "pass", "passes"), counted(0, "row")
-    ('1 pass', '2 passes', '0 rows')
-    """
+    """Format a count with its noun."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
@@ -32,13 +26,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def percent(share: float, digits: int = 2, *, up: bool = False) -> str:
-    """Format a share in percent, rounded down (99.998 % is not 100 %), or up for a bound.
-
-    Examples
-    --------
-    >>> percent(0.99998), percent(0.99998, up=True), percent(0.57)
-    ('99.99 %', '100.00 %', '57.00 %')
-    """
+    """Format a share in percent, rounded down (99.998 % is not 100 %), or up for a bound."""
     whole = 100.0 * 10.0**digits
     last = whole * float(share)
     if math.isfinite(last):  # what rounding put beside an integer is that number
@@ -53,12 +41,6 @@ class ParameterError(ValueError):
 
     The message gives the parameter and its value, as `format_parameter` formats them, and the
     problem with its remedy.
-
-    Examples
-    --------
-    >>> error = ParameterError("n_basis", 0, "must be 1 or more.", "Subset")
-    >>> str(error), error.parameter
-    ('Subset: n_basis=0 must be 1 or more.', 'n_basis')
     """
 
     def __init__(self, parameter: str, value: Any, problem: str, owner: str = "") -> None:
@@ -74,13 +56,6 @@ def format_parameter(name: str, value: Any = ...) -> str:
     """Format a parameter, and its value if given, as the user sets it.
 
     As Python code or, in `parameter_format`, as an option of the command line.
-
-    Examples
-    --------
-    >>> format_parameter("n_basis", 500), format_parameter("n_basis")
-    ('n_basis=500', 'n_basis')
-    >>> format_parameter("memory", "4GiB"), format_parameter("memory")
-    ("config_context(memory='4GiB')", 'config_context(memory=...)')
     """
     return _formats[-1](name, value)
 

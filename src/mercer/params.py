@@ -45,20 +45,19 @@ class Params:
     def set_params(self, **params: Any) -> Self:
         """Set arguments by name, those of nested objects as `outer__inner`; return self."""
         valid = list(arguments(type(self)))
-        plain: dict[str, Any] = {}
+        for key in params:
+            if key.partition("__")[0] not in valid:
+                raise ValueError(
+                    f"Invalid parameter {key.partition('__')[0]!r} for {self!r}. Valid parameters "
+                    f"are: {valid}."
+                )
         nested: dict[str, dict[str, Any]] = {}
         for key, value in params.items():
             name, delimiter, inner = key.partition("__")
-            if name not in valid:
-                raise ValueError(
-                    f"Invalid parameter {name!r} for {self!r}. Valid parameters are: {valid}."
-                )
             if delimiter:
                 nested.setdefault(name, {})[inner] = value
             else:
-                plain[name] = value
-        for name, value in plain.items():
-            setattr(self, name, value)
+                setattr(self, name, value)
         # After the plain ones: `method=Subset(10), method__n_basis=20` means the new method's.
         for name, settings in nested.items():
             owner = getattr(self, name)

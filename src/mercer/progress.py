@@ -7,7 +7,6 @@ it does with them.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import sys
 import threading
 import time
@@ -32,9 +31,8 @@ class Listener(ABC):
     def begin(self, label: str, total: int) -> Any:
         """Begin a task of `total` steps; return its handle."""
 
-    @abstractmethod
-    def advance(self, handle: Any, steps: int) -> None:
-        """Report `steps` more steps."""
+    def advance(self, handle: Any, steps: int) -> None:  # noqa: B027
+        """Report `steps` more steps; not every listener follows them."""
 
     @abstractmethod
     def end(self, handle: Any) -> None:
@@ -97,54 +95,14 @@ class Bars(Listener):
         self.display.update(handle, completed=task.total, visible=slow)
 
 
-class Line(Listener):
-    """One line of text, overwritten every few `seconds`, for notebooks that cannot draw bars."""
-
-    def __init__(self, seconds: float = 0.2) -> None:
-        self.seconds = seconds
-        self.display: Any = contextlib.nullcontext()
-        self.done: dict[str, list[int]] = {}
-        self.written = 0.0
-
-    def begin(self, label: str, total: int) -> Any:
-        self.done[label] = [0, total]
-        self._write(label)
-        return label
-
-    def advance(self, handle: Any, steps: int) -> None:
-        self.done[handle][0] += steps
-        if time.monotonic() - self.written >= self.seconds:
-            self._write(handle)
-
-    def end(self, handle: Any) -> None:
-        self.done[handle][0] = self.done[handle][1]
-        self._write(handle, "\n")
-
-    def _write(self, label: str, last: str = "") -> None:
-        steps, total = self.done[label]
-        share = 100 * min(steps, total) // max(total, 1)
-        sys.stderr.write(f"\r{label:<28} {share:>3} %{last}")
-        sys.stderr.flush()
-        self.written = time.monotonic()
-
-
 @contextlib.contextmanager
 def session(*listeners: Listener) -> Iterator[None]:
     """Show the tasks begun inside; the outermost session owns the display."""
     outer = listening.get()
-    bars: Bars | Line | None = None
-    if get_config().progress and not outer:
-        from rich.console import Console
-
-        # Bars in a notebook need ipywidgets.
-        notebook = Console(stderr=True).is_jupyter
-        bars = Line() if notebook and importlib.util.find_spec("ipywidgets") is None else Bars()
-    token = listening.set((*outer, *listeners, *([bars] if bars else [])))
-    try:
-        with bars.display if bars else contextlib.nullcontext():
-            yield
-    finally:
-        listening.reset(token)
+    bars = Bars() if get_config().progress and not outer else None
+    shown = bars.display if bars else contextlib.nullcontext()
+    with context(listening, (*outer, *listeners, *([bars] if bars else []))), shown:
+        yield
 
 
 @contextlib.contextmanager
@@ -159,13 +117,18 @@ def patient() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Report no progress inside: it is part of another task."""
-    token = listening.set(())
+def context(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Set a context variable inside."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        listening.reset(token)
+        variable.reset(token)
+
+
+def quiet() -> AbstractContextManager[None]:
+    """Report no progress inside: it is part of another task."""
+    return context(listening, ())
 
 
 @contextlib.contextmanager
@@ -225,14 +188,9 @@ recorder: ContextVar[Recorder | None] = ContextVar("mercer_recorder", default=No
 """The recorder of the current fit; None if it is not recorded."""
 
 
-@contextlib.contextmanager
-def recorded_by(new: Recorder | None) -> Iterator[None]:
+def recorded_by(new: Recorder | None) -> AbstractContextManager[None]:
     """Record the passes made inside; None records nothing."""
-    token = recorder.set(new)
-    try:
-        yield
-    finally:
-        recorder.reset(token)
+    return context(recorder, new)
 
 
 def record(state: Any, layout: str) -> AbstractContextManager[PassRecord | None]:

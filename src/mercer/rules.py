@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import progress
-from mercer.checks import is_real
+from mercer.checks import is_positive_integer, is_real
 from mercer.messages import ParameterError, format_parameter
 from mercer.params import Params
 
@@ -171,10 +171,8 @@ class Count(Rule):
                 f"{format_parameter('n_components', None)} keeps all.",
             )
 
-    def choose(self, values: Values, total: float, n: int, d: int) -> int | None:
-        self.check(n, d)
-        k, known = int(self.k), len(values)
-        return min(k, known) if k <= known or known >= min(n, d) else None
+    def _choose(self, spectrum: PartialSpectrum) -> int | None:
+        return spectrum.limit(int(self.k))
 
 
 class Fraction(Rule):
@@ -200,7 +198,7 @@ class Fraction(Rule):
     def check(self, n: int, d: int) -> None:
         valid = is_real(self.p) and 0 < self.p < 1
         self._require(valid, "p must be in (0, 1); use None for all components")
-        valid = self.most is None or _is_positive_integer(self.most)
+        valid = self.most is None or is_positive_integer(self.most)
         self._require(valid, "most must be an integer > 0, or None for no limit")
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
@@ -316,7 +314,7 @@ class ParallelAnalysis(Rule):
         self.random_state = random_state
 
     def check(self, n: int, d: int) -> None:
-        self._require(_is_positive_integer(self.trials), "trials must be an integer > 0")
+        self._require(is_positive_integer(self.trials), "trials must be an integer > 0")
         self._require(
             is_real(self.quantile) and 0 <= self.quantile <= 1, "quantile must be in [0, 1]"
         )
@@ -420,10 +418,6 @@ NAMED: dict[str, type[Rule]] = {
     "gavish-donoho": GavishDonoho,
 }
 """Rules by name."""
-
-
-def _is_positive_integer(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) > 0
 
 
 def noise_shares(n: int, d: int, ranks: int, trials: int, rng: np.random.Generator) -> Values:

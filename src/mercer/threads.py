@@ -102,20 +102,18 @@ if hasattr(os, "register_at_fork"):
 def working() -> Iterator[None]:
     """Mark this thread as a worker: what runs in it starts no others, and reports no progress."""
     before, _worker.busy = getattr(_worker, "busy", False), True
-    token = progress.listening.set(())  # the task as a whole was announced
     try:
-        yield
+        with progress.quiet():  # the task as a whole was announced
+            yield
     finally:
         _worker.busy = before
-        progress.listening.reset(token)
 
 
 @contextlib.contextmanager
 def serial_blas() -> Iterator[None]:
     """Keep BLAS at one thread; may nest, and may be entered from several threads.
 
-    Worth holding over a whole iteration, not a step of it: the threads of BLAS go on spinning
-    for some 25 ms after every call that used them, and take a core from the workers.
+    Worth holding over a whole iteration: the threads of BLAS spin for 25 ms after every call.
     """
     global _depth, _limits, _allowed
     with _lock:

@@ -246,7 +246,7 @@ def test_what_does_not_fit_the_memory():
 def test_batches_need_a_method_that_takes_them():
     assert hasattr(model(method=RandomFeatures(5)), "partial_fit")
     for method, said in (
-        (RandomFeatures(5, linear=Iterative()), "Iterative() needs all rows at once"),
+        (RandomFeatures(5, linear=Iterative()), "needs all rows at once"),
         ("exact", "method='features'"),
     ):
         with pytest.raises(AttributeError) as raised:

@@ -25,7 +25,6 @@ from sklearn.preprocessing import StandardScaler
 from mercer import (
     PCA,
     KernelPCA,
-    NearestProjection,
     SubspaceClassifier,
     as_source,
     config_context,
@@ -255,7 +254,8 @@ def test_a_small_class_takes_the_axes_it_has(model):
         found = fit(model, rows, y)
     assert [one.n_components_ for one in found.estimators_] == [3, 20]
     left = found.reconstruction_error(rows)
-    assert_allclose(left[:4, 0], 0, atol=1e-20)
+    # A kernel's distance is a difference of squares.
+    assert_allclose(left[:4, 0], 0, atol=1e-20 if isinstance(model, PCA) else 1e-13)
     assert_allclose(left[4:, 0], plain(rows[:4], rows[4:], 3, True), rtol=1e-9)
     assert found.score(rows, y) > 0.9
 
@@ -486,16 +486,3 @@ def test_copies():
     assert copy.estimator.method == Subset(0.3)
     assert not hasattr(copy, "estimators_")
     assert "KMeans" in repr(SubspaceClassifier(KernelPCA(method=Subset(9, landmarks.KMeans()))))
-
-
-@pytest.mark.parametrize("model", [SubspaceClassifier(PCA(1)), NearestProjection(PCA(1))])
-def test_labels_that_the_fit_has_not_seen(model):
-    X = np.random.default_rng(0).normal(size=(30, 3))
-    y = np.arange(30) % 3
-    model = clone(model).fit(X, y)
-    words = "y contains 7, 'b', which .* was not fitted to; its classes are 0, 1, 2"
-    with pytest.raises(ValueError, match=words):
-        model.score(X[:4], np.array([0, 7, "b", 1], dtype=object))
-    assert model.score(X, y) == np.mean(model.predict(X) == y)
-    counted = model.score(X, y.astype(float), sample_weight=y)
-    assert counted == model.score(X[y > 0], y[y > 0], y[y > 0])

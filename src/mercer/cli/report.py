@@ -34,8 +34,6 @@ def report(options: Options, reporter: Reporter) -> Result:
         keep = options.copied if label is None else [label, *options.copied]
         optional = [usual] if usual else []  # new rows may have no labels
         table = rows.read_new(model, options, reporter, origin, keep=keep, optional=optional)
-        if table.unnamed:
-            reporter.note(table.unnamed)
         origin["label"] = label = label or usual
         facts = rows.report_arguments(table, label, rows.copied_columns(table, options.copied))
     facts |= {"title": options.title, "origin": origin, "image_shape": shape}

@@ -54,6 +54,7 @@ from mercer.data.files import write_table
 from mercer.estimators.validation import check_rows, from_file, row_names
 from mercer.messages import counted, format_parameter, percent, warn
 from mercer.methods import ConvergenceWarning
+from mercer.methods.preparation import shifted
 from mercer.params import same
 from mercer.planning import ASKED, Plan
 from mercer.problem import Problem
@@ -85,9 +86,7 @@ def typed(decorator: Any) -> Callable[[F], F]:
 
 def draw_seed(random_state: Any) -> int:
     """Return a seed drawn from scikit-learn's `random_state`; a resumed fit draws the same."""
-    drawn = int(check_random_state(random_state).randint(2**31 - 1))
-    recorder = progress.recorder.get()
-    return drawn if recorder is None else recorder.seed(drawn)
+    return progress.seed(int(check_random_state(random_state).randint(2**31 - 1)))
 
 
 def fitted_array(x: Any, dtype: np.dtype[Any], reference: Array) -> Array:
@@ -113,9 +112,6 @@ class PassCallbacks(progress.Listener):
     def begin(self, label: str, total: int) -> Any:
         task = self.root.subcontext(task_name=label)
         return task.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
-
-    def advance(self, handle: Any, steps: int) -> None:
-        """Do nothing: scikit-learn's callbacks follow the beginning and the end of a pass."""
 
     def end(self, handle: Any) -> None:
         handle.call_on_fit_task_end(estimator=self.estimator, X=self.X)
@@ -161,6 +157,21 @@ class Sessions:
             vars(self).update(before)
             raise
 
+    def _output(self, X: Any, rows: Source, fitted: Source | None = None) -> Any:
+        """Return rows in the form of X: lazy for a path, Source or Dask, else an array.
+
+        `set_output` asks for a table, which is never lazy. Rows of a fit know the sizes of their
+        chunks, which X may not.
+        """
+        rows = to_output_device(rows)
+        if _get_output_config("transform", self)["dense"] == "default":
+            if isinstance(X, (Source, str, os.PathLike)):
+                return rows
+            if is_dask(X):
+                return to_dask(rows, X if fitted is None or fitted.remote is None else fitted)
+        with progress.session():
+            return rows.collect()
+
 
 class ProjectionEstimator(
     CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sessions, BaseEstimator
@@ -204,13 +215,6 @@ class ProjectionEstimator(
         -------
         estimator
             The fitted estimator.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA
-        >>> PCA(2).fit(load_iris().data).explained_variance_ratio_.round(3)
-        array([0.925, 0.053])
         """
         self._fit(X, sample_weight)
         return self
@@ -218,15 +222,7 @@ class ProjectionEstimator(
     @typed(with_callbacks)
     @typed(_fit_context(prefer_skip_nested_validation=True))
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Fit the model to X and return the scores of X.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import KernelPCA
-        >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit_transform(load_iris().data).shape
-        (150, 2)
-        """
+        """Fit the model to X and return the scores of X."""
         with checkpointed():
             source = self._fit(X, sample_weight)
             return self._output(X, self._training_scores(source), source)
@@ -238,37 +234,13 @@ class ProjectionEstimator(
 
         For `PCA` the result equals one fit to all samples, while a d×d matrix fits the memory
         budget. Beyond it a sketch is used, with a warning, and the certificate bounds what is
-        lost. The estimator stays unfitted until it has seen as many samples as it is to have
-        components. Every parameter may change between batches except `center`, `scale` and
-        `svd_solver`.
+        lost. The estimator stays unfitted until it has seen as many samples as components are
+        requested. `center`, `scale` and `svd_solver` cannot change between batches.
 
-        For `KernelPCA` the components lie in the span of a basis, which is chosen from the first
-        batch or given: `method=Subset(select=points)`. The result equals one fit to all samples
-        on that basis; with `Hebbian`, the components are learned from the samples in the order
-        they came. Values computed from the data, such as gamma="median", come from the first
-        batch too. The parameters of the kernel, `center` and `method` cannot change.
-
-        Samples of an earlier `fit` do not count, and a warning says so; `n_samples_seen_` counts
-        those that do.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits, load_iris
-        >>> from mercer import PCA, KernelPCA
-        >>> from mercer.methods import Subset
-        >>> X = load_iris().data
-        >>> pca = PCA(2)
-        >>> for batch in (X[:50], X[50:60], X[60:]):
-        ...     pca = pca.partial_fit(batch)
-        >>> pca.explained_variance_.round(3)
-        array([4.228, 0.243])
-
-        >>> X = load_digits().data
-        >>> kpca = KernelPCA(2, kernel="rbf", gamma=0.001, method=Subset(select=X[:100]))
-        >>> for batch in (X[:600], X[600:1200], X[1200:]):
-        ...     kpca = kpca.partial_fit(batch)
-        >>> kpca.transform(X).shape
-        (1797, 2)
+        For `KernelPCA` the result equals one fit to all samples on a basis, which is given, as
+        `method=Subset(select=points)`, or chosen from the first batch, as gamma="median" is;
+        `Hebbian` learns from the samples in their order. The parameters of the kernel, `center`
+        and `method` cannot change. Samples of an earlier `fit` do not count.
         """
         with self._session(resumable=False):
             first, names = "_fold" not in vars(self), self._constant_parameters()
@@ -293,7 +265,9 @@ class ProjectionEstimator(
                         f"{', '.join(names[:-1])} and {names[-1]} cannot change between calls of "
                         f"partial_fit, because samples are not stored. Start with a clone."
                     )
-            fold = _add_batch(self._fold, self._shifted(batch))
+            shift = vars(self).get("_shift")
+            moved = batch if shift is None else shifted(batch, shift).weighted(batch.weights)
+            fold = _add_batch(self._fold, moved)
             before = None if first else getattr(self, "fingerprint_", None)
             self.fingerprint_ = joint_fingerprint(before, batch)
             rows = PastRows(batch, self._seen + batch.shape[0], fold.weight)
@@ -317,23 +291,13 @@ class ProjectionEstimator(
             kernel between them and the training samples.
         out : path of a file, optional
             Where to write the scores, block by block: a ``.npy``, ``.parquet``, ``.arrow``,
-            ``.csv`` or ``.tsv`` file. They are returned as a Source. A table gets the names of
-            the rows too: the id column of a file and what `read_table` kept of it, the index of
-            a DataFrame.
+            ``.csv`` or ``.tsv`` file. A table gets the names of the rows too.
 
         Returns
         -------
         array of shape (n, k) or Source
             A Source computes its rows when they are read; its `collect` gives the array. A Dask
             array or DataFrame gives a lazy Dask array.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA
-        >>> X = load_iris().data
-        >>> PCA(2).fit(X).transform(X[:1]).round(2)
-        array([[-2.68,  0.32]])
         """
         self._require_fitted()
         if out is None:
@@ -346,16 +310,6 @@ class ProjectionEstimator(
 
         For `KernelPCA` in feature space; for `PCA(scale=True)` in units of the standard
         deviations of the columns.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, KernelPCA
-        >>> X = load_iris().data
-        >>> PCA(2).fit(X).reconstruction_error(X[:1]).round(4)
-        array([0.0008])
-        >>> KernelPCA(2, kernel="rbf", gamma=0.1).fit(X).reconstruction_error(X[:1]).round(4)
-        array([0.0074])
         """
         self._require_fitted()
         residuals = self._residuals(self._rows(X, reset=False))
@@ -363,15 +317,7 @@ class ProjectionEstimator(
             return to_output_device(residuals).collect(label="residuals")[:, 0]
 
     def plan(self, X: Any) -> Plan:
-        """Return the plan of `fit`: methods, passes, memory and time. Computes nothing.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mercer import PCA
-        >>> PCA(10).plan(np.zeros((100_000, 300))).method
-        Covariance()
-        """
+        """Return the plan of `fit`: methods, passes, memory and time. Computes nothing."""
         self._validate_params()
         model = copy.copy(self)
         model.random_state = 0  # the user's is not drawn from
@@ -413,10 +359,6 @@ class ProjectionEstimator(
     @abstractmethod
     def _plan_stream(self, rows: PastRows) -> tuple[Problem, Plan]:
         """Return the problem of all batches, and its plan."""
-
-    def _shifted(self, batch: Source) -> Source:
-        """Return the rows of a batch as they are summed."""
-        return batch
 
     def _min_samples(self, d: int) -> int:
         """Return how many rows of d columns must be seen before there are components."""
@@ -491,23 +433,6 @@ class ProjectionEstimator(
             write_table(rows, out, self.get_feature_names_out(), names)
         return rows  # to read them back would take another pass
 
-    def _output(self, X: Any, rows: Source, fitted: Source | None = None) -> Any:
-        """Return rows in the form of X: lazy for a path, Source or Dask, else an array.
-
-        `set_output` asks for a table, which is never lazy. Rows of a fit know the sizes of their
-        chunks, which X may not.
-        """
-        table, rows = (
-            _get_output_config("transform", self)["dense"] != "default",
-            to_output_device(rows),
-        )
-        if isinstance(X, (Source, str, os.PathLike)) and not table:
-            return rows
-        if is_dask(X) and not table:
-            return to_dask(rows, X if fitted is None or fitted.remote is None else fitted)
-        with progress.session():
-            return rows.collect()
-
     def _warn_quality(self, parameter: str, remedy: str) -> None:
         """Warn if the solver did not converge or the gap was not certified."""
         certificate, wanted = self.certificate_, self.n_components
@@ -524,11 +449,6 @@ class ProjectionEstimator(
         if self.gap is None:
             return
         gap, k = format_parameter("gap", self.gap), self.n_components_
-        if wanted in (None, "all"):
-            warn(
-                f"{gap} has no effect: all components are computed, and they explain all of the "
-                f"variance. Set n_components, for example {format_parameter('n_components', 10)}."
-            )
         fewer = isinstance(wanted, Integral) and k < int(wanted)
         fewer = fewer and self.projection_.total_variance > 0.0
         if certificate.gap.kind == "estimate":

@@ -20,27 +20,13 @@ MAX_LEVELS = 20
 
 @dataclass(frozen=True)
 class Coloring:
-    """One value per row: the name of a class, or a number along a scale.
+    """One value per row: the name of a class, or a number along a scale."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the values; may be empty.
-    classes : list of str
-        Names of the classes, in order; empty for a scale.
-    codes : ndarray of shape (n,)
-        Class of each row; −1 for a missing value, and for every row of a scale.
-    numbers : ndarray of shape (n,) or None
-        Numbers of a scale, NaN where missing; None for classes.
-    dates : bool
-        Whether the numbers are milliseconds since 1970.
-    """
-
-    name: str
-    classes: list[str]
-    codes: npt.NDArray[np.int64]
-    numbers: npt.NDArray[np.float64] | None = None
-    dates: bool = False
+    name: str  # of the values; may be empty
+    classes: list[str]  # names in order; empty for a scale
+    codes: npt.NDArray[np.int64]  # class of each row; −1 if missing, and for a scale
+    numbers: npt.NDArray[np.float64] | None = None  # of a scale, NaN if missing
+    dates: bool = False  # whether the numbers are milliseconds since 1970
 
     @property
     def missing(self) -> Values:
@@ -87,28 +73,10 @@ def row_values(values: Any, n: int, argument: str) -> Values:
 def coloring(
     values: Any, n: int, *, name: str = "", argument: str = "labels", max_integers: int = 60
 ) -> Coloring:
-    """Return the colors of n points.
+    """Return the colors of n points: of classes, numbers or dates; None, NaN and NaT are missing.
 
-    Parameters
-    ----------
-    values : array of shape (n,)
-        Classes, numbers or dates; None, NaN, NaT and pandas' NA are missing.
-    n : int
-        Number of points.
-    name : str
-        Name of the values.
-    argument : str
-        What an error message calls the values.
-    max_integers : int
-        Integers with more distinct values than this are a scale; other numbers and dates are one
-        with more than 20.
-
-    Examples
-    --------
-    >>> coloring(["b", "a", None], 3).classes
-    ['a', 'b']
-    >>> coloring([0.5 * i for i in range(30)], 30).numbers.max()
-    np.float64(14.5)
+    Integers with more than `max_integers` distinct values are a scale, other numbers and dates
+    with more than 20. Error messages call the values `argument`.
     """
     array = _plain(row_values(values, n, argument))
     if array.dtype.kind == "m":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-import os
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -14,27 +14,23 @@ from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from mercer import progress
-from mercer.arrays import Vector, is_dask, namespace
+from mercer.arrays import Vector, namespace
 from mercer.checkpoint import check_same, identify
-from mercer.checks import is_real
-from mercer.data import Source, check_weights, fingerprint, require_finite_entries, to_dask
+from mercer.checks import is_positive_integer, is_real
+from mercer.data import Source, check_weights, fingerprint, require_finite_entries
 from mercer.estimators.base import draw_seed, typed
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.noise import (
-    Risk,
     as_candidates,
     candidate_errors,
-    dense_rows,
+    error_measure,
     gamma_name,
-    make_risk,
     split_rows,
     with_parameters,
 )
 from mercer.estimators.pca import PCA
 from mercer.estimators.validation import (
     array_shape,
-    check_image_shape,
     check_rows,
     flatten_images,
     load_rows,
@@ -43,6 +39,7 @@ from mercer.estimators.wrapper import Wrapper
 from mercer.rules import GavishDonoho
 
 
+@dataclass(eq=False, repr=False)
 class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
     r"""Denoise samples by projecting them onto principal components.
 
@@ -50,24 +47,18 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
     plane for `PCA`, a curved manifold for `KernelPCA`. Sources: Mika et al. (1999), "Kernel PCA
     and de-noising in feature space"; Washizawa (2012), §6.5.
 
-    The number of components and the kernel's γ may be lists of candidates. Then candidates are
-    fitted without a set of validation rows, the one of least mean squared error on these is
-    chosen and fitted again to all rows. The error is measured
-
-    - on pairs, if ``fit(X, y)`` gets noisy rows X and the same rows without noise, y; the
-      components are fitted to y;
-    - on clean rows to which `noise` is added;
-    - on noisy rows, if ``noisy=True``, by Stein's unbiased estimate, which needs no clean rows but
-      the standard deviation of Gaussian noise (Ramani, Blu & Unser 2008, "Monte-Carlo SURE").
+    The number of components and the kernel's γ may be lists of candidates: the one of least mean
+    squared error on validation rows is fitted again to all rows. The error is measured on pairs,
+    if ``fit(X, y)`` gets noisy rows X and the same rows without noise, y; on clean rows to which
+    `noise` is added; or, if ``noisy=True``, on noisy rows by Stein's unbiased estimate, which
+    needs the standard deviation of Gaussian noise (Ramani, Blu & Unser 2008, "Monte-Carlo SURE").
 
     Parameters
     ----------
     estimator : PCA, KernelPCA or None
         The estimator of the components. None is a `PCA` with the components above the noise
         (`rules.GavishDonoho`) or, with `gamma`, a `KernelPCA` with the RBF kernel. A KernelPCA
-        with neither `preimage` nor `fit_inverse_transform` gets ``preimage="auto"``:
-        "fixed_point" for RBF and linear kernels, "gradient" for others with a gradient, "ridge"
-        for the rest, and fit_inverse_transform for random features.
+        with neither `preimage` nor `fit_inverse_transform` gets ``preimage="auto"``.
     n_components : int, list of int or None
         Number of components, or candidates for it. None keeps that of the estimator.
     gamma : float, list of float or None
@@ -82,8 +73,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
     limits : tuple of (float, float) or None
         Range to which denoised values are clipped, such as (0, 255).
     image_shape : tuple of int or None
-        Shape of an image. If set, arrays of images of shape (n, *image_shape) are accepted and
-        returned, besides tables of n rows.
+        Shape of an image, if arrays of shape (n, *image_shape) are passed and returned.
     random_state : int, RandomState or None
         Seed of the validation rows and their noise.
 
@@ -96,8 +86,8 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
     gamma_ : float or None
         The γ of the kernel, if it has one.
     validation_error_ : dict of ndarray
-        Columns "n_components", "gamma" and "error" with one row per candidate; only if there are
-        several. The error is NaN for more components than there are.
+        Columns "n_components", "gamma" and "error" of several candidates. The error is NaN for
+        more components than there are.
     fingerprint_ : str
         Fingerprint of the training data: shape, dtype and a hash of some rows.
     n_features_in_ : int
@@ -119,15 +109,17 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
     >>> denoiser.n_components_, denoiser.gamma_
     (90, 0.001)
     >>> noisy = X[1000:] + 4 * np.random.default_rng(0).normal(size=X[1000:].shape)
+    >>> denoiser.transform(noisy[:1])[0, :4].round()
+    array([ 0.,  0.,  5., 12.])
     >>> round(-denoiser.score(noisy, X[1000:]))  # the noise had 16
     5
     """
 
-    estimator_: Any
-    n_components_: int
-    gamma_: float | None
-    validation_error_: dict[str, Vector]
-    fingerprint_: str
+    estimator_: Any = field(init=False)
+    n_components_: int = field(init=False)
+    gamma_: float | None = field(init=False)
+    validation_error_: dict[str, Vector] = field(init=False)
+    fingerprint_: str = field(init=False)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [PCA, KernelPCA, None],
         "n_components": [Interval(Integral, 1, None, closed="left"), "array-like", None],
@@ -143,28 +135,16 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        n_components: Any = None,
-        gamma: Any = None,
-        noise: Any = None,
-        noisy: bool = False,
-        validation: float | int = 0.1,
-        limits: tuple[float, float] | None = None,
-        image_shape: tuple[int, ...] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_components = n_components
-        self.gamma = gamma
-        self.noise = noise
-        self.noisy = noisy
-        self.validation = validation
-        self.limits = limits
-        self.image_shape = image_shape
-        self.random_state = random_state
+    estimator: Any = None
+    _: KW_ONLY
+    n_components: Any = None
+    gamma: Any = None
+    noise: Any = None
+    noisy: bool = False
+    validation: float | int = 0.1
+    limits: tuple[float, float] | None = None
+    image_shape: tuple[int, ...] | None = None
+    random_state: Any = None
 
     @typed(_fit_context(prefer_skip_nested_validation=False))
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -173,49 +153,33 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         Parameters
         ----------
         X : array-like, sparse matrix, DataFrame, path of a file or Source
-            Training samples, or images if `image_shape` is set. With several candidates they
-            are read into memory.
+            Training samples or images; several candidates need them in memory.
         y : array-like of the shape of X, optional
             The same samples without noise, to which the components are fitted. Class labels, one
             per sample, are ignored: in a pipeline they are for another step.
         sample_weight : array-like of shape (n,), optional
             Counts: a weight of two is the sample twice.
-
-        Returns
-        -------
-        Denoiser
-            The fitted denoiser.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mercer import PCA, Denoiser
-        >>> line = np.linspace(0, 1, 50)[:, None] * np.ones(3)
-        >>> noisy = line + 0.1 * np.random.default_rng(0).normal(size=line.shape)
-        >>> denoiser = Denoiser(PCA(), n_components=[1, 2, 3], random_state=0).fit(noisy, line)
-        >>> denoiser.n_components_
-        1
         """
         with self._session():
             for name in ("validation_error_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
             self._check_parameters()
             source = check_rows(self, flatten_images(X, self.image_shape), reset=True, least=2)
-            weights = check_weights(sample_weight, source)
             self.fingerprint_ = fingerprint(source)
             check_same(self, rows=identify(source, self.fingerprint_))
-            clean = self._clean_rows(y, source)
+            weights = check_weights(sample_weight, source)
+            source, clean = source.weighted(weights), self._clean_rows(y, source)
             counts, gammas = as_candidates(self.n_components), as_candidates(self.gamma)
             model, several = self._inner(), len(counts) * len(gammas) > 1
             if gammas[0] is not None:
                 gamma_name(model)
             if clean is not None or several:
                 require_finite_entries(source, "X")  # the error names rows of X, not of a subset
+            training = source if clean is None else clean.weighted(weights)
             k, gamma = counts[0], gammas[0]
             if several:
-                k, gamma = self._choose(model, (source, clean, weights), (counts, gammas))
-            training = source if clean is None else clean
-            self.estimator_ = with_parameters(model, k, gamma).fit(training, sample_weight=weights)
+                k, gamma = self._choose(model, source, clean, training)
+            self.estimator_ = with_parameters(model, k, gamma).fit(training)
             self.n_components_ = self.estimator_.n_components_
             self.gamma_ = gamma if gamma is not None else getattr(self.estimator_, "gamma_", None)
         return self
@@ -224,31 +188,20 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         """Denoise samples or images.
 
         With linear components, a path or a Source gives a Source that is computed when read.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mercer import PCA, Denoiser
-        >>> line = np.linspace(0, 1, 50)[:, None] * np.ones(2)
-        >>> Denoiser(PCA(1)).fit(line).transform([[0.6, 0.4]]).round(6)
-        array([[0.5, 0.5]])
         """
         check_is_fitted(self)
         source = check_rows(self, flatten_images(X, self.image_shape), reset=False)
         rows = self.estimator_.reconstruct(source)
-        table = _get_output_config("transform", self)["dense"] != "default"
         if isinstance(rows, Source):
             rows = rows.map(lambda block: self._clip(block.rows), rows.shape[1], rows.dtype)
-            if isinstance(X, (Source, str, os.PathLike)) and not table:
-                return rows
-            if is_dask(X) and X.ndim == 2 and not table:
-                return to_dask(rows, X)
-            with progress.session():
-                rows = rows.collect()
+            rows = self._output(X, rows)
         else:
             rows = self._clip(rows)
-        shape = array_shape(X)[1:] or rows.shape[1:]
-        return rows if table else rows.reshape((rows.shape[0], *shape))
+        table = _get_output_config("transform", self)["dense"] != "default"
+        shape = array_shape(X)[1:]
+        if table or isinstance(rows, Source) or shape in ((), rows.shape[1:]):
+            return rows
+        return rows.reshape((rows.shape[0], *shape))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the negative mean squared error.
@@ -258,19 +211,10 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         X : array-like
             Samples or images.
         y : array-like of the shape of X, optional
-            The same samples without noise. Without them the error is measured as for candidates:
-            with `noise` added to X, or by Stein's estimate if it is `noisy`. If `noise` is None,
-            X itself counts as clean.
+            The same samples without noise. Without them the error is measured as for candidates;
+            if `noise` is None, X itself counts as clean.
         sample_weight : array-like of shape (n,), optional
             Counts.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from mercer import PCA, Denoiser
-        >>> line = np.linspace(0, 1, 50)[:, None] * np.ones(2)
-        >>> round(Denoiser(PCA(1)).fit(line).score([[0.6, 0.4]], [[0.5, 0.6]]), 4)
-        -0.005
         """
         check_is_fitted(self)
         source = check_rows(self, flatten_images(X, self.image_shape), reset=False)
@@ -278,34 +222,27 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
         clean = self._clean_rows(y, source)
         if clean is None and self.noise is None:
             clean = source
-        risk = self._risk(
-            source, clean, weights, np.random.default_rng(draw_seed(self.random_state))
-        )
-        return -risk.error(lambda rows: self._clip(self.estimator_.reconstruct(rows)))
+        rng = np.random.default_rng(draw_seed(self.random_state))
+        error = error_measure(source.weighted(weights), clean, self.noise, self.noisy, rng)
+        return -error(lambda rows: self._clip(self.estimator_.reconstruct(rows)))
 
     def _choose(
-        self,
-        model: Any,
-        data: tuple[Source, Source | None, Vector | None],
-        candidates: tuple[list[Any], list[Any]],
+        self, model: Any, source: Source, clean: Source | None, training: Source
     ) -> tuple[int | None, float | None]:
         """Return the candidate of least error on validation rows."""
-        source, clean, weights = data
+        counts, gammas = as_candidates(self.n_components), as_candidates(self.gamma)
         rng = np.random.default_rng(draw_seed(self.random_state))
-        out, rest = split_rows(self.validation, weights, source.shape[0], rng)
-        risk = self._risk(
-            load_rows(source, out),
-            None if clean is None else load_rows(clean, out),
-            None if weights is None else weights[out],
-            rng,
-        )
-        self.validation_error_ = table = candidate_errors(
+        out, rest = split_rows(self.validation, source, rng)
+        truth = None if clean is None else load_rows(clean, out)
+        measure = error_measure(load_rows(source, out), truth, self.noise, self.noisy, rng)
+        table = candidate_errors(
             model,
-            load_rows(source if clean is None else clean, rest),
-            None if weights is None else weights[rest],
-            candidates,
-            lambda denoise: risk.error(lambda rows: self._clip(denoise(rows))),
+            load_rows(training, rest),
+            counts,
+            gammas,
+            lambda denoise: measure(lambda rows: self._clip(denoise(rows))),
         )
+        self.validation_error_ = table
         if np.isnan(table["error"]).all():
             raise ValueError(
                 f"n_components={self.n_components!r} exceeds the number of components with "
@@ -313,13 +250,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
             )
         best = int(np.nanargmin(table["error"]))
         k, gamma = int(table["n_components"][best]), float(table["gamma"][best])
-        return None if candidates[0][0] is None else k, None if math.isnan(gamma) else gamma
-
-    def _risk(
-        self, source: Source, clean: Source | None, weights: Vector | None, rng: np.random.Generator
-    ) -> Risk:
-        truth = None if clean is None else dense_rows(clean)
-        return make_risk(dense_rows(source), truth, self.noise, self.noisy, weights, rng)
+        return None if counts[0] is None else k, None if math.isnan(gamma) else gamma
 
     def _default(self) -> Any:
         if self.gamma is None:
@@ -357,22 +288,24 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
 
     def _check_parameters(self) -> None:
         """Raise if candidates, limits or the image shape are invalid."""
-        counts, gammas = as_candidates(self.n_components), as_candidates(self.gamma)
-        for name, values in (("n_components", counts), ("gamma", gammas)):
-            if not values:
+        for name, valid, expected in (
+            ("n_components", is_positive_integer, "an integer of at least 1"),
+            ("gamma", lambda gamma: is_real(gamma) and 0 < gamma < math.inf, "a positive number"),
+        ):
+            value = getattr(self, name)
+            candidates = as_candidates(value)
+            if not candidates:
                 raise ValueError(f"{name}=[] is an empty list of candidates. Pass some, or None.")
-        for k in counts if self.n_components is not None else ():
-            if isinstance(k, bool | np.bool_) or not (isinstance(k, Integral) and int(k) >= 1):
-                raise ValueError(f"n_components={k!r} must be an integer of at least 1.")
-        for gamma in gammas if self.gamma is not None else ():
-            if not (is_real(gamma) and 0 < gamma < math.inf):
-                raise ValueError(f"gamma={gamma!r} must be a positive number.")
-        limits = self.limits
+            for one in candidates if value is not None else ():
+                if not valid(one):
+                    raise ValueError(f"{name}={one!r} must be {expected}.")
+        limits, shape = self.limits, self.image_shape
         if limits is not None and not (
             len(limits) == 2 and all(map(is_real, limits)) and limits[0] < limits[1]
         ):
             raise ValueError(f"limits={limits!r} must be two numbers, the lower first.")
-        check_image_shape(self.image_shape)
+        if shape is not None and not (len(shape) and all(map(is_positive_integer, shape))):
+            raise ValueError(f"image_shape={shape!r} must be positive integers, such as (28, 28).")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -32,8 +32,6 @@ _RULE_NAMES = {
     "MLE": "Minka",
     "GavishDonoho": "Gavish–Donoho",
 }
-
-
 # Bytes that a step needs for its own copies of an entry of a row.
 _COPIES = 16
 
@@ -259,16 +257,12 @@ class LastBlock(Source):
 
 @dataclass(frozen=True)
 class EvaluatedRows:
-    """Rows as passed and as the components see them, with their scores and squared errors.
+    """Rows with their scores and squared errors, computed block by block when they are read."""
 
-    All are computed block by block when they are read. `errors` is None for a precomputed
-    kernel, which does not contain k(x, x) of new rows.
-    """
-
-    raw: Source
-    preprocessed: Source
+    raw: Source  # as passed
+    preprocessed: Source  # as the components see them
     scores: Source
-    errors: Source | None
+    errors: Source | None  # None for a precomputed kernel, without k(x, x) of new rows
 
 
 def evaluated_rows(steps: Sequence[Any], model: Any, X: Any) -> EvaluatedRows:
@@ -284,17 +278,7 @@ def evaluated_rows(steps: Sequence[Any], model: Any, X: Any) -> EvaluatedRows:
 
 
 class FittedSpectrum:
-    """Eigenvalues of a fitted model, and how many components a rule would keep of them.
-
-    Attributes
-    ----------
-    values : ndarray
-        Variances of the components, or eigenvalues of the kernel matrix.
-    total : float or None
-        Sum of all eigenvalues; None where it is unknown.
-    linear : bool
-        Whether the components are directions in the space of the columns.
-    """
+    """Eigenvalues of a fitted model, their total, and how many components a rule would keep."""
 
     def __init__(self, model: Any) -> None:
         estimator = unwrap(model)[1]
@@ -377,14 +361,7 @@ def variance_shares(values: Any, total: float | None) -> Values | None:
 
 
 def rule_name(rule: Rule) -> str:
-    """Return the name of a rule as displays and reports write it.
-
-    Examples
-    --------
-    >>> from mercer.rules import Fraction
-    >>> rule_name(Fraction(0.95))
-    '95 % of the variance'
-    """
+    """Return the name of a rule as displays and reports write it."""
     name = _RULE_NAMES.get(type(rule).__name__)
     if name is None or not type(rule).__module__.startswith("mercer.rules"):
         return repr(rule)

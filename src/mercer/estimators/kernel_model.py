@@ -17,7 +17,7 @@ from mercer.arrays import Array, Matrix, like, numpy_dtype, to_device_of, to_num
 from mercer.data import ArraySource, Source
 from mercer.estimators.base import ProjectionEstimator
 from mercer.kernels import Kernel
-from mercer.messages import ParameterError, format_parameter, warn
+from mercer.messages import warn
 from mercer.methods import ConvergenceWarning, Exact, RandomFeatures
 from mercer.preimage import PREIMAGES, Preimage, Preimages, suited_to
 from mercer.preimage.closed_form import require_gram_fits, solve_ridge
@@ -26,11 +26,7 @@ from mercer.projection import KernelProjection
 
 
 class _IfInvertible:
-    """A method that exists only if the estimator can map scores back to samples.
-
-    Like scikit-learn's `available_if`, but the error stays a NotFittedError, as in scikit-learn's
-    KernelPCA, and names every remedy.
-    """
+    """A method that exists only if scores can be mapped back to samples; else a NotFittedError."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
         self.method = method
@@ -53,6 +49,23 @@ def _not_invertible() -> NotFittedError:
     )
 
 
+def _eigen(name: str, text: str) -> Any:
+    """Return a property that changes the components of `projection_` when it is set."""
+
+    def get(self: Any) -> Array:
+        if name not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no {name}.")
+        return vars(self)[name]
+
+    def set_(self: Any, value: Any) -> None:
+        if name in vars(self):  # else the fit, or a file, sets it
+            values = name == "eigenvalues_"
+            self._replace_eigen(*((value, None) if values else (self.eigenvalues_, value)))
+        self.__dict__[name] = value
+
+    return property(get, set_, doc=text)
+
+
 class KernelModel(ProjectionEstimator):
     """Base of estimators whose fit ends in a kernel projection.
 
@@ -68,51 +81,32 @@ class KernelModel(ProjectionEstimator):
     preimage: str | Preimage | None
     alpha: float
     fit_inverse_transform: bool
+    _kernel: Kernel | None
+    _shift: Any
 
-    @property
-    def eigenvalues_(self) -> Array:
-        """Eigenvalues of the centered kernel matrix."""
-        return self._fitted("eigenvalues_")
+    eigenvalues_ = _eigen("eigenvalues_", "Eigenvalues of the centered kernel matrix.")
+    eigenvectors_ = _eigen("eigenvectors_", "Its eigenvectors; only if the method is exact.")
 
-    @eigenvalues_.setter
-    def eigenvalues_(self, value: Any) -> None:
-        old = vars(self).get("eigenvalues_")
-        self.__dict__["eigenvalues_"] = value
-        if old is not None:  # else the fit, or a file, sets it
-            k = min(len(value), len(old))
-            new, old = (to_numpy(x)[:k].astype(np.float64) for x in (value, old))
-            ratio = np.divide(old, new, where=new != 0, out=np.zeros(k))
-            A, variances = self.projection_.components, self.projection_.eigenvalues[:k]
-            variances = variances * np.divide(new, old, where=old != 0, out=np.zeros(k))
-            A = A[:, :k] * like(np.sqrt(ratio), A)
-            self.projection_ = replace(self.projection_, components=A, eigenvalues=variances)
-
-    @property
-    def eigenvectors_(self) -> Array:
-        """Eigenvectors of the centered kernel matrix; only if the method is exact."""
-        return self._fitted("eigenvectors_")
-
-    @eigenvectors_.setter
-    def eigenvectors_(self, value: Any) -> None:
-        old = vars(self).get("eigenvectors_")
-        self.__dict__["eigenvectors_"] = value
-        if old is not None:
-            k = min(value.shape[1], old.shape[1])
-            new, V = (to_numpy(x).astype(np.float64) for x in (value, old))
-            values = to_numpy(self.eigenvalues_)[: V.shape[1]].astype(np.float64)
-            A = to_numpy(self.projection_.components)
-            norms = np.linalg.norm(V, axis=1)
-            roots = np.linalg.norm(A * np.sqrt(values), axis=1)
-            roots = np.divide(roots, norms, where=norms > 0, out=np.ones(len(V)))  # √w
-            scale = np.divide(1.0, np.sqrt(values[:k]), where=values[:k] > 0, out=np.zeros(k))
-            A = like(roots[:, None] * new[:, :k] * scale, self.projection_.components)
-            variances = self.projection_.eigenvalues[:k]
-            self.projection_ = replace(self.projection_, components=A, eigenvalues=variances)
-
-    def _fitted(self, name: str) -> Array:
-        if name not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no {name}.")
-        return vars(self)[name]
+    def _replace_eigen(self, values: Array, vectors: Array | None) -> None:
+        """Make the components √w v/√λ of new eigenvalues, and of new eigenvectors if any."""
+        A, old = (to_numpy(x) for x in (self.projection_.components, self.eigenvalues_))
+        new, old = to_numpy(values).astype(np.float64), old.astype(np.float64)
+        weighted = A * np.sqrt(old[: A.shape[1]])  # √w v
+        if vectors is not None:
+            V, before = to_numpy(vectors), to_numpy(self.eigenvectors_)
+            norms = np.linalg.norm(before.astype(np.float64), axis=1)
+            roots = np.linalg.norm(weighted, axis=1)
+            roots = np.divide(roots, norms, where=norms > 0, out=np.ones(len(V)))
+            weighted = roots[:, None] * V
+        k = min(len(new), len(old), weighted.shape[1])
+        new, old = new[:k], old[:k]
+        scale = np.divide(1.0, np.sqrt(new), where=new > 0, out=np.zeros(k))
+        ratio = np.divide(new, old, where=old != 0, out=np.zeros(k))
+        self.projection_ = replace(
+            self.projection_,
+            components=like(weighted[:, :k] * scale, self.projection_.components),
+            eigenvalues=self.projection_.eigenvalues[:k] * ratio,
+        )
 
     @_IfInvertible
     def inverse_transform(self, X: Any) -> Any:
@@ -128,15 +122,6 @@ class KernelModel(ProjectionEstimator):
         array of shape (n, d)
             Pre-images computed by the method `preimage`. With preimage=None, the result of
             scikit-learn's kernel ridge regression, which needs fit_inverse_transform=True.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import KernelPCA
-        >>> X = load_iris().data
-        >>> kpca = KernelPCA(2, preimage="fixed_point").fit(X)
-        >>> kpca.inverse_transform(kpca.transform(X[:1])).round(2)
-        array([[5.08, 3.52, 1.4 , 0.21]])
         """
         self._require_fitted()
         if hasattr(self, "preimage_"):
@@ -151,17 +136,7 @@ class KernelModel(ProjectionEstimator):
         return self._output(X, rows)
 
     def preimages(self, scores: Any) -> Preimages:
-        """Return pre-images of scores, and how well each one converged.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import KernelPCA
-        >>> X = load_iris().data
-        >>> kpca = KernelPCA(2, kernel="rbf", gamma=0.1, preimage="gradient").fit(X)
-        >>> int(kpca.preimages(kpca.transform(X)).converged.sum())
-        150
-        """
+        """Return pre-images of scores, and how well each one converged."""
         self._require_fitted()
         if not hasattr(self, "preimage_"):
             raise ValueError(
@@ -182,16 +157,7 @@ class KernelModel(ProjectionEstimator):
         return result
 
     def reconstruct(self, X: Any) -> Any:
-        """Return pre-images of the projections of samples onto the components.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import KernelPCA
-        >>> X = load_iris().data
-        >>> KernelPCA(2, preimage="gradient").fit(X).reconstruct(X[:1]).round(2)
-        array([[5.08, 3.52, 1.4 , 0.21]])
-        """
+        """Return pre-images of the projections of samples onto the components."""
         return self.inverse_transform(self.transform(X))
 
     def _scores(self, source: Source) -> Source:
@@ -218,17 +184,6 @@ class KernelModel(ProjectionEstimator):
     def _is_invertible(self) -> bool:
         """Whether the last fit learned to map scores back to samples."""
         return hasattr(self, "preimage_") or hasattr(self, "dual_coef_")
-
-    def _require_feature_space(self) -> None:
-        """Raise if pre-images are requested of random features, which approximate the kernel."""
-        if self.preimage not in (None, "auto"):
-            raise ParameterError(
-                "preimage",
-                self.preimage,
-                f"needs components in the kernel's feature space, but random features have none. "
-                f"Use fit_inverse_transform=True, which learns from scores, or "
-                f"{format_parameter('method', 'subset')}.",
-            )
 
     def _fit_inverse(self, problem: KernelProblem, reference: Array) -> None:
         """Learn the inverse transform from the samples and their scores."""

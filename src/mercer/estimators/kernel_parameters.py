@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mercer.arrays import Matrix, eigvalsh, is_dask, to_numpy
+from mercer.arrays import eigvalsh, is_dask, to_numpy
 from mercer.data import ArraySource, Source, SparseSource, StringSource, as_source
 from mercer.kernels import RBF, FromFunction, Kernel, as_kernel
 from mercer.kernels.base import KERNELS
@@ -35,7 +35,7 @@ def resolve_kernel(estimator: Any, source: Source) -> tuple[Kernel | None, float
     γ is None for kernels that are not given by their name.
     """
     kernel, gamma, kernel_params = estimator.kernel, estimator.gamma, estimator.kernel_params
-    strings, value = isinstance(source, StringSource), None
+    strings, value, resolved = isinstance(source, StringSource), None, kernel
     if callable(kernel) and not isinstance(kernel, Kernel):
         # The function itself where possible: two fits with one function have equal kernels.
         function = partial(kernel, **kernel_params) if kernel_params else kernel
@@ -43,7 +43,7 @@ def resolve_kernel(estimator: Any, source: Source) -> tuple[Kernel | None, float
     if isinstance(kernel, Kernel):
         if gamma is not None:
             raise ValueError(f"gamma={gamma!r} and kernel={kernel!r}: set gamma in the kernel.")
-        resolved: Kernel = clone(kernel)
+        resolved = clone(kernel)
     else:
         value = None if strings else _gamma(kernel, gamma, source)
         if kernel == "precomputed":
@@ -115,14 +115,30 @@ def warn_of_scale(model: Any, problem: KernelProblem) -> None:
     rows = source.take(sample)
     if not source.sparse and not np.ptp(to_numpy(rows), axis=0).any():
         return  # equal rows, whatever the kernel
-    finding = _scale_finding(to_numpy(kernel(rows)).astype(np.float64))
-    if finding is not None:
-        limit, fact, size = finding
-        warn(
-            f"the kernel matrix is close to {limit}, judging from {len(sample)} rows: {fact}. "
-            f"{_remedy(model.kernel, kernel, size)}",
-            KernelScaleWarning,
+    K = to_numpy(kernel(rows)).astype(np.float64)
+    values = K[np.triu_indices(len(K), 1)]
+    median, spread = float(np.median(values)), float(np.ptp(values))
+    if median <= _MEDIAN and values.mean() <= _MEAN:
+        centred = K - K.mean(axis=0)
+        spectrum = eigvalsh(centred - centred.mean(axis=1)[:, None])
+        first = spectrum[-1] / spectrum.sum()
+        if first > max(_SHARE, _ROWS / len(K)):
+            return
+        limit, size = "the identity", "large"
+        fact = (
+            f"the first component of these rows explains only {100 * first:.2g} % of their "
+            f"variance, and the median kernel value between different rows is {median:.1g}"
         )
+    elif spread <= _SPREAD:
+        limit, size = "constant", "small"
+        fact = f"kernel values differ by at most {spread:.1g}"
+    else:
+        return
+    warn(
+        f"the kernel matrix is close to {limit}, judging from {len(sample)} rows: {fact}. "
+        f"{_remedy(model.kernel, kernel, size)}",
+        KernelScaleWarning,
+    )
 
 
 def _explains_much(model: Any, problem: KernelProblem) -> bool:
@@ -135,26 +151,6 @@ def _explains_much(model: Any, problem: KernelProblem) -> bool:
     first = float(to_numpy(model.explained_variance_ratio_[:1])[0])
     large = first > max(_SHARE, _ROWS / problem.divisor)
     return large and model.projection_.total_variance > 10.0 * _SPREAD
-
-
-def _scale_finding(K: Matrix) -> tuple[str, str, str] | None:
-    """Return what a matrix is close to, the fact that shows it and how γ is; None if neither."""
-    values = K[np.triu_indices(len(K), 1)]
-    median, spread = float(np.median(values)), float(np.ptp(values))
-    if median <= _MEDIAN and values.mean() <= _MEAN:
-        centred = K - K.mean(axis=0)
-        spectrum = eigvalsh(centred - centred.mean(axis=1)[:, None])
-        first = spectrum[-1] / spectrum.sum()
-        if first > max(_SHARE, _ROWS / len(K)):
-            return None
-        fact = (
-            f"the first component of these rows explains only {100 * first:.2g} % of their "
-            f"variance, and the median kernel value between different rows is {median:.1g}"
-        )
-        return "the identity", fact, "large"
-    if spread <= _SPREAD:
-        return "constant", f"kernel values differ by at most {spread:.1g}", "small"
-    return None
 
 
 def _remedy(parameter: Any, kernel: Kernel, size: str) -> str:

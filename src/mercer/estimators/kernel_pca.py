@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -27,7 +27,7 @@ from mercer.estimators.validation import (
 )
 from mercer.kernels import Kernel
 from mercer.linalg.solvers import Randomized, arpack
-from mercer.messages import format_parameter, percent, warn
+from mercer.messages import ParameterError, format_parameter, percent, warn
 from mercer.methods import (
     ConvergenceWarning,
     Exact,
@@ -39,7 +39,7 @@ from mercer.methods import (
     Subset,
 )
 from mercer.methods.kernel.adaptive import NEEDED
-from mercer.methods.preparation import move_rows, require_finite_vectors, shifted
+from mercer.methods.preparation import move_rows, require_finite_vectors
 from mercer.planning import METHODS, Plan, make_kernel_plan
 from mercer.preimage import PREIMAGES, Preimage
 from mercer.problem import KernelProblem, Problem
@@ -50,6 +50,7 @@ from mercer.rules import NAMED, Count, Rule, as_rule
 SOLVERS = ("auto", "dense", "arpack", "randomized", "krylov", "power", "jacobi")
 
 
+@dataclass(eq=False, repr=False)
 class KernelPCA(KernelModel):
     r"""Kernel principal component analysis, exact or on a basis, with a certificate.
 
@@ -69,10 +70,9 @@ class KernelPCA(KernelModel):
         expression such as "rbf(0.1) + 2*poly(5)"; a kernel of `mercer.kernels`, for vectors or
         strings; or a function of two rows.
     gamma : float, "median", "scale" or None
-        For kernels given by name. None is 1/d, as in scikit-learn. "median" uses the median
-        distance m between rows: 1/(2m²) for "rbf", "poly" and "sigmoid"; 1/m for "laplacian" and
-        "chi2", by the distance of the kernel. "scale" is 1/(d · variance). A kernel that has no
-        gamma ignores it: "linear", "cosine", "additive_chi2", "precomputed".
+        For kernels given by name that have a gamma. None is 1/d, as in scikit-learn. "median" uses
+        the median distance m between rows: 1/(2m²) for "rbf", "poly" and "sigmoid"; 1/m for
+        "laplacian" and "chi2", by the distance of the kernel. "scale" is 1/(d · variance).
     degree, coef0, kernel_params
         As in scikit-learn.
     alpha, fit_inverse_transform
@@ -109,8 +109,8 @@ class KernelPCA(KernelModel):
         feature space.
     gap : float, optional
         Largest allowed gap between the explained variance and the optimum, as a fraction of the
-        optimum. The cheapest method that can be certified is used; if there is none, a warning
-        gives the certified gap.
+        optimum. The cheapest method that can be certified is used; if there is none, there is a
+        warning.
     preimage : str, Preimage or None
         Method of the inverse transform: "fixed_point", "gradient", "ridge", "distances", "auto"
         to choose by the kernel, or a method of `mercer.preimage`. None is scikit-learn's.
@@ -152,13 +152,27 @@ class KernelPCA(KernelModel):
     >>> from sklearn.datasets import make_circles
     >>> from mercer import KernelPCA
     >>> X, y = make_circles(400, factor=0.3, noise=0.05, random_state=0)
-    >>> scores = KernelPCA(2, kernel="rbf", gamma=10).fit_transform(X)
-    >>> scores.shape
-    (400, 2)
+    >>> kpca = KernelPCA(2, kernel="rbf", gamma=10, preimage="fixed_point")
+    >>> scores = kpca.fit_transform(X)
+    >>> scores.shape, kpca.transform(X[:1]).shape
+    ((400, 2), (1, 2))
+    >>> kpca.reconstruction_error(X[:1]).round(2)
+    array([0.9])
+    >>> kpca.inverse_transform(scores[:1]).round(2)  # the same as kpca.reconstruct(X[:1])
+    array([[0.96, 0.13]])
+    >>> kpca.preimages(scores).converged.all()
+    np.True_
+
+    A basis is chosen from the first batch, or given:
+
+    >>> from mercer.methods import Subset
+    >>> kpca = KernelPCA(2, kernel="rbf", gamma=10, method=Subset(select=X[:50]))
+    >>> for batch in (X[:200], X[200:]):
+    ...     kpca.partial_fit(batch).n_samples_seen_
+    200
+    400
     """
 
-    _kernel: Kernel | None
-    _shift: Any
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
@@ -192,50 +206,27 @@ class KernelPCA(KernelModel):
         "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage, None],
     }
 
-    def __init__(
-        self,
-        n_components: int | float | str | Rule | None = None,
-        *,
-        kernel: Any = "linear",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        alpha: float = 1.0,
-        fit_inverse_transform: bool = False,
-        eigen_solver: str = "auto",
-        tol: float = 0,
-        max_iter: int | None = None,
-        iterated_power: int | str = "auto",
-        remove_zero_eig: bool = False,
-        random_state: Any = None,
-        copy_X: bool = True,
-        n_jobs: int | None = None,
-        method: str | Method = "auto",
-        center: bool = True,
-        gap: float | None = None,
-        preimage: str | Preimage | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alpha = alpha
-        self.fit_inverse_transform = fit_inverse_transform
-        self.eigen_solver = eigen_solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.iterated_power = iterated_power
-        self.remove_zero_eig = remove_zero_eig
-        self.random_state = random_state
-        self.copy_X = copy_X
-        self.n_jobs = n_jobs
-        self.method = method
-        self.center = center
-        self.gap = gap
-        self.preimage = preimage
+    n_components: int | float | str | Rule | None = None
+    _: KW_ONLY
+    kernel: Any = "linear"
+    gamma: float | str | None = None
+    degree: float = 3
+    coef0: float = 1
+    kernel_params: dict[str, Any] | None = None
+    alpha: float = 1.0
+    fit_inverse_transform: bool = False
+    eigen_solver: str = "auto"
+    tol: float = 0
+    max_iter: int | None = None
+    iterated_power: int | str = "auto"
+    remove_zero_eig: bool = False
+    random_state: Any = None
+    copy_X: bool = True  # noqa: N815 (as in scikit-learn)
+    n_jobs: int | None = None
+    method: str | Method = "auto"
+    center: bool = True
+    gap: float | None = None
+    preimage: str | Preimage | None = None
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
         least = 2 if reset else 1
@@ -268,8 +259,14 @@ class KernelPCA(KernelModel):
         n, k = problem.shape[0], self.n_components
         if isinstance(k, Integral):
             plan.method.check_size(n, min(int(k), n))
-        if isinstance(plan.method, RandomFeatures):
-            self._require_feature_space()
+        if isinstance(plan.method, RandomFeatures) and self.preimage not in (None, "auto"):
+            raise ParameterError(
+                "preimage",
+                self.preimage,
+                f"needs components in the kernel's feature space, but random features have none. "
+                f"Use fit_inverse_transform=True, which learns from scores, or "
+                f"{format_parameter('method', 'subset')}.",
+            )
         return problem, plan
 
     def _load(self, problem: KernelProblem, plan: Plan) -> KernelProblem:
@@ -296,21 +293,13 @@ class KernelPCA(KernelModel):
     def _can_stream(self) -> bool:
         method, reason = self.method, None
         named = isinstance(method, str) and method in ("auto", "subset", "features")
-        if not named and not isinstance(method, Streaming):
+        streams = isinstance(method, Streaming) and not method.keeps_rows
+        if not named and not (streams and getattr(method, "streams", True)):
             reason = (
                 f"method={method!r} needs all rows at once. partial_fit supports method='subset', "
-                f"Subset(...) or Hebbian(n_basis=...), with a given basis or one from the first "
-                f"batch, and method='features'."
-            )
-        elif isinstance(method, RandomFeatures) and not method.streams:
-            reason = (
-                f"method={method!r}: {method.linear!r} needs all rows at once. partial_fit "
-                f"supports linear=Covariance(), SVD() or FrequentDirections()."
-            )
-        elif isinstance(method, Streaming) and method.keeps_rows:
-            reason = (
-                f"method={method!r} stores all rows, but partial_fit does not. It supports "
-                f"Subset with centroid='span' or 'basis', and Hebbian with n_basis or select."
+                f"method='features', Subset with centroid='span' or 'basis', RandomFeatures with "
+                f"linear=Covariance(), SVD() or FrequentDirections(), and Hebbian with n_basis or "
+                f"select."
             )
         elif isinstance(self.kernel, str) and self.kernel == "precomputed":
             reason = (
@@ -339,9 +328,6 @@ class KernelPCA(KernelModel):
         problem = move_rows(problem)
         self._kernel, self._shift = problem.kernel, problem.shift
         self._fold = self._stream.begin(problem)
-
-    def _shifted(self, batch: Source) -> Source:
-        return batch if self._shift is None else shifted(batch, self._shift).weighted(batch.weights)
 
     def _plan_stream(self, rows: PastRows) -> tuple[Problem, Plan]:
         problem = replace(self._problem(rows, self._kernel), gap=None, shift=self._shift)

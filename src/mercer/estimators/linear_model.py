@@ -67,32 +67,13 @@ class LinearModel(ProjectionEstimator):
         return (self.components_ * xp.sqrt(self.explained_variance_)[:, None]).T
 
     def inverse_transform(self, X: Any) -> Any:
-        """Map scores back to rows.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA
-        >>> X = load_iris().data
-        >>> pca = PCA(4).fit(X)
-        >>> pca.inverse_transform(pca.transform(X[:1])).round(6)
-        array([[5.1, 3.5, 1.4, 0.2]])
-        """
+        """Map scores back to rows."""
         self._require_fitted()
         rows = self.projection_.rows(self._check_scores(X), self._whitening())
         return self._output(X, rows)
 
     def reconstruct(self, X: Any) -> Any:
-        """Reconstruct rows from their scores: `inverse_transform` of `transform`.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA
-        >>> X = load_iris().data
-        >>> PCA(2).fit(X).reconstruct(X[:1]).round(2)
-        array([[5.08, 3.52, 1.4 , 0.21]])
-        """
+        """Reconstruct rows from their scores: `inverse_transform` of `transform`."""
         self._require_fitted()
         source = self._rows(X, reset=False)
         scores = self.projection_.scores(source, self._dtype(source))
@@ -105,14 +86,6 @@ class LinearModel(ProjectionEstimator):
         density is that on the span, and rows off it have likelihood zero (-inf).
 
         Source: Tipping & Bishop (1999).
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA
-        >>> X = load_iris().data
-        >>> PCA(2).fit(X).score_samples(X[:2]).round(2)
-        array([-1.78, -2.18])
         """
         self._require_fitted()
         source, fitted = self._rows(X, reset=False), self.projection_
@@ -145,29 +118,11 @@ class LinearModel(ProjectionEstimator):
             return to_output_device(rows).collect(label="likelihood")[:, 0]
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the mean log-likelihood of rows.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA
-        >>> X = load_iris().data
-        >>> round(PCA(2).fit(X).score(X), 4)
-        -2.6998
-        """
+        """Return the mean log-likelihood of rows."""
         return float(to_numpy(self.score_samples(X)).mean(dtype=np.float64))
 
     def get_covariance(self) -> Any:
-        """Return the covariance of probabilistic PCA, d×d, of columns scaled as in the fit.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA
-        >>> X = load_iris().data
-        >>> PCA().fit(X).get_covariance()[0].round(3)
-        array([ 0.686, -0.042,  1.274,  0.516])
-        """
+        """Return the covariance of probabilistic PCA, d×d, of columns scaled as in the fit."""
         self._require_fitted()
         V, noise = to_numpy(self.components_).astype(np.float64), float(self.noise_variance_)
         C = (V.T * np.maximum(self.projection_.eigenvalues - noise, 0.0)) @ V
@@ -175,17 +130,7 @@ class LinearModel(ProjectionEstimator):
         return like(C, self.components_, numpy_dtype(self.components_))
 
     def get_precision(self) -> Any:
-        """Return the inverse of `get_covariance`, by the matrix inversion lemma.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA
-        >>> X = load_iris().data
-        >>> pca = PCA(2).fit(X)
-        >>> (pca.get_precision() @ pca.get_covariance()).trace().round(6)
-        np.float64(4.0)
-        """
+        """Return the inverse of `get_covariance`, by the matrix inversion lemma."""
         self._require_fitted()
         V, noise = to_numpy(self.components_).astype(np.float64), float(self.noise_variance_)
         values = self.projection_.eigenvalues

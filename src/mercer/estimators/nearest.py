@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -14,11 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Array, to_numpy
 from mercer.estimators.base import typed
 from mercer.estimators.pca import PCA
-from mercer.estimators.validation import refuse_images
-from mercer.estimators.wrapper import DelegatingWrapper, KnownLabelsMixin
+from mercer.estimators.wrapper import DelegatingWrapper, check_labels
 
 
-class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
+@dataclass(eq=False, repr=False)
+class NearestProjection(ClassifierMixin, DelegatingWrapper):
     r"""Nearest-neighbor classifier in the space of a few components.
 
     Training samples are stored as their scores :math:`z_i = U_k^T(x_i - \mu)`; a new sample x has
@@ -65,9 +67,15 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
     >>> model = NearestProjection(PCA(20)).fit(X[:1000], y[:1000])
     >>> round(model.score(X[1000:], y[1000:]), 3)
     0.957
+    >>> model.predict(X[:3]), model.predict_proba(X[:1]).argmax()
+    (array([0, 1, 2]), np.int64(0))
+    >>> model.kneighbors(X[:2], 2, return_distance=False)
+    array([[  0, 877],
+           [  1,  93]])
     """
 
-    neighbors_: KNeighborsClassifier
+    neighbors_: KNeighborsClassifier = field(init=False)
+    classes_ = property(attrgetter("neighbors_.classes_"))
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": "no_validation",
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -76,20 +84,12 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
         "n_jobs": [Integral, None],
     }
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        n_neighbors: int = 1,
-        *,
-        weights: Any = "uniform",
-        metric: Any = "euclidean",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.metric = metric
-        self.n_jobs = n_jobs
+    estimator: Any = None
+    n_neighbors: int = 1
+    _: KW_ONLY
+    weights: Any = "uniform"
+    metric: Any = "euclidean"
+    n_jobs: int | None = None
 
     @typed(_fit_context(prefer_skip_nested_validation=True))
     def fit(self, X: Any, y: Any) -> Self:
@@ -101,18 +101,6 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
             Training samples, as `estimator` takes them.
         y : array-like of shape (n,) or (n, outputs)
             Class labels.
-
-        Returns
-        -------
-        NearestProjection
-            The fitted classifier.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, NearestProjection
-        >>> NearestProjection(PCA(2)).fit(*load_iris(return_X_y=True)).predict([[6, 3, 5, 2]])
-        array([2])
         """
         model = self._inner("fit_transform", "transform")
         if self.metric == "precomputed":
@@ -123,9 +111,9 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
         search = KNeighborsClassifier(
             self.n_neighbors, weights=self.weights, metric=self.metric, n_jobs=self.n_jobs
         )
-        labels = self._check_labels(y, multi_output=True)  # before time is spent on a fit
+        labels = check_labels(self, y, multi_output=True)  # before time is spent on a fit
         with self._session():
-            scores = model.fit_transform(refuse_images(self, X))
+            scores = model.fit_transform(X)
         scores = np.ascontiguousarray(to_numpy(scores))
         n, k = scores.shape
         if k == 0:
@@ -140,29 +128,12 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
         return self
 
     def predict(self, X: Any) -> Any:
-        """Return the predicted class of each sample.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import NearestProjection
-        >>> NearestProjection().fit(*load_iris(return_X_y=True)).predict([[5, 3, 1, 0]])
-        array([0])
-        """
+        """Return the predicted class of each sample."""
         check_is_fitted(self)
         return self.neighbors_.predict(self._scores(X))
 
     def predict_proba(self, X: Any) -> Any:
-        """Return the fraction of each class among the neighbors of each sample.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, NearestProjection
-        >>> model = NearestProjection(PCA(2), 5).fit(*load_iris(return_X_y=True))
-        >>> model.predict_proba([[6, 3, 5, 1.6]])
-        array([[0. , 0.2, 0.8]])
-        """
+        """Return the fraction of each class among the neighbors of each sample."""
         check_is_fitted(self)
         return self.neighbors_.predict_proba(self._scores(X))
 
@@ -179,29 +150,14 @@ class NearestProjection(KnownLabelsMixin, DelegatingWrapper):
             Number of neighbors; by default that of the constructor.
         return_distance : bool
             Whether to return the distances, before the indices.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, NearestProjection
-        >>> X, y = load_iris(return_X_y=True)
-        >>> NearestProjection(PCA(2)).fit(X, y).kneighbors(return_distance=False)[:3, 0]
-        array([17, 45,  6])
         """
         check_is_fitted(self)
         scores = None if X is None else self._scores(X)
         return self.neighbors_.kneighbors(scores, n_neighbors, return_distance)
 
-    @property
-    def classes_(self) -> Any:
-        """Class labels."""
-        if not self.__sklearn_is_fitted__():
-            raise AttributeError(f"{type(self).__name__} has no classes_ before fit.")
-        return self.neighbors_.classes_
-
     def _scores(self, X: Any) -> Array:
         """Return scores of samples as an array on the host."""
-        return np.ascontiguousarray(to_numpy(self.estimator_.transform(refuse_images(self, X))))
+        return np.ascontiguousarray(to_numpy(self.estimator_.transform(X)))
 
     def _default(self) -> Any:
         return PCA(0.95)

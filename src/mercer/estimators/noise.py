@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -15,6 +13,7 @@ from sklearn.base import clone
 from mercer.arrays import Matrix, Vector, to_numpy
 from mercer.checks import is_real
 from mercer.data import Source
+from mercer.estimators.inspection import host_rows
 from mercer.estimators.kernel_parameters import has_gamma
 from mercer.estimators.linear_model import LinearModel
 from mercer.kernels import Kernel
@@ -63,62 +62,50 @@ class SaltAndPepper(Params):
         return noisy
 
 
-@dataclass(frozen=True)
-class Risk:
-    """Noisy rows to compare denoisers, with clean rows or Stein's estimate."""
-
-    rows: Matrix
-    clean: Matrix | None
-    sigma: float = 0.0  # standard deviation of the noise, if the clean rows are unknown
-    signs: Matrix | None = None  # random signs for the estimate of the divergence
-    weights: Vector | None = None
-
-    def error(self, denoise: Callable[[Matrix], Matrix]) -> float:
-        r"""Return the mean squared error of a map, or Stein's unbiased estimate of it.
-
-        .. math:: \|f(x)-x\|^2 - d\sigma^2 + 2\sigma^2\,\mathrm{div} f(x),\qquad
-                  \mathrm{div} f(x) \approx b^T(f(x+\epsilon b)-f(x))/\epsilon
-
-        with random signs b: Stein (1981); Ramani, Blu & Unser (2008), "Monte-Carlo SURE",
-        (12)–(14).
-        """
-        denoised = denoise(self.rows)
-        if self.clean is not None:
-            squares = (denoised - self.clean) ** 2
-        else:
-            assert self.signs is not None
-            step, variance = _STEP * self.sigma, self.sigma**2
-            divergence = self.signs * (denoise(self.rows + step * self.signs) - denoised) / step
-            squares = (denoised - self.rows) ** 2 - variance + 2.0 * variance * divergence
-        return float(np.average(np.mean(squares, axis=1), weights=self.weights))
+Denoise = Callable[[Matrix], Matrix]
 
 
-def make_risk(
-    rows: Matrix,
-    clean: Matrix | None,
-    noise: Any,
-    noisy: bool,
-    weights: Vector | None,
-    rng: np.random.Generator,
-) -> Risk:
-    """Return the risk by pairs of rows, by noise added to clean rows, or by Stein's estimate."""
-    if clean is not None:
-        return Risk(rows, clean, weights=weights)
-    if noise is None:
+def error_measure(
+    source: Source, truth: Source | None, noise: Any, noisy: bool, rng: np.random.Generator
+) -> Callable[[Denoise], float]:
+    r"""Return the mean squared error of denoisers, or Stein's unbiased estimate of it.
+
+    It is measured on pairs, on noise added to clean rows or, for noisy rows alone, estimated:
+
+    .. math:: \|f(x)-x\|^2 - d\sigma^2 + 2\sigma^2\,\mathrm{div} f(x),\qquad
+              \mathrm{div} f(x) \approx b^T(f(x+\epsilon b)-f(x))/\epsilon
+
+    with random signs b: Stein (1981); Ramani, Blu & Unser (2008), "Monte-Carlo SURE", (12)–(14).
+    """
+    if truth is None and noise is None:
         raise ValueError(
             "Several candidates, but no way to compare them. Set noise= to the standard deviation "
             "of the noise, or to a function that adds noise to clean rows; use fit(noisy, clean); "
             "or pass a single n_components and gamma."
         )
-    if not noisy:
-        return Risk(add_noise(noise, rows, rng), rows, weights=weights)
+    rows = dense_rows(source)
+
+    def mean(squares: Matrix) -> float:
+        return float(np.average(np.mean(squares, axis=1), weights=source.weights))
+
+    if truth is not None or not noisy:
+        clean = rows if truth is None else dense_rows(truth)
+        rows = add_noise(noise, rows, rng) if truth is None else rows
+        return lambda denoise: mean((denoise(rows) - clean) ** 2)
     if callable(noise):
         raise ValueError(
             f"noisy=True uses Stein's estimate, which requires Gaussian noise of known standard "
             f"deviation, but noise={noise!r}. Set noise= to a number, or use fit(noisy, clean)."
         )
+    variance, step = float(noise) ** 2, _STEP * float(noise)
     signs = rng.choice(np.array([-1.0, 1.0]), rows.shape)
-    return Risk(rows, None, float(noise), signs, weights)
+
+    def estimate(denoise: Denoise) -> float:
+        denoised = denoise(rows)
+        divergence = signs * (denoise(rows + step * signs) - denoised) / step
+        return mean((denoised - rows) ** 2 - variance + 2.0 * variance * divergence)
+
+    return estimate
 
 
 def add_noise(noise: Any, rows: Matrix, rng: np.random.Generator) -> Matrix:
@@ -139,9 +126,10 @@ def as_candidates(value: Any) -> list[Any]:
 
 
 def split_rows(
-    validation: float | int, weights: Vector | None, n: int, rng: np.random.Generator
+    validation: float | int, source: Source, rng: np.random.Generator
 ) -> tuple[Index, Index]:
     """Return validation rows, drawn from those with a weight, and the other rows."""
+    n, weights = source.shape[0], source.weights
     rows = np.arange(n) if weights is None else np.flatnonzero(weights > 0)
     share = float(validation) * len(rows)
     count = int(validation) if isinstance(validation, Integral) else max(1, round(share))
@@ -157,15 +145,14 @@ def split_rows(
 def candidate_errors(
     model: Any,
     source: Source,
-    weights: Vector | None,
-    candidates: tuple[Sequence[int | None], Sequence[float | None]],
-    error: Callable[[Callable[[Matrix], Matrix]], float],
+    counts: Sequence[int | None],
+    gammas: Sequence[float | None],
+    error: Callable[[Denoise], float],
 ) -> dict[str, Vector]:
     """Return the error of every candidate; NaN for more components than there are.
 
     There is one fit for every γ, with the most components: fewer are the first of them.
     """
-    counts, gammas = candidates
     table: dict[str, list[Any]] = {"n_components": [], "gamma": [], "error": []}
     most = None if counts[0] is None else max(counts)  # type: ignore[type-var]
     if most is not None and isinstance(model, LinearModel):  # an error would be raised for more
@@ -173,15 +160,15 @@ def candidate_errors(
     for gamma in gammas:
         with warnings.catch_warnings():  # the final fit warns
             warnings.simplefilter("ignore")
-            fitted = with_parameters(model, most, gamma).fit(source, sample_weight=weights)
+            fitted = with_parameters(model, most, gamma).fit(source)
             for k in counts:
-                value = np.nan
-                if k is None or k <= fitted.n_components_:
-                    fewer = fitted if k is None else first_components(fitted, k)
-                    if fewer is None:
-                        fewer = with_parameters(model, k, gamma).fit(source, sample_weight=weights)
-                    value = error(fewer.reconstruct)
-                table["n_components"].append(fitted.n_components_ if k is None else k)
+                value, count = np.nan, fitted.n_components_ if k is None else k
+                if count <= fitted.n_components_:
+                    denoise = reconstruction(fitted, count)
+                    if denoise is None:
+                        denoise = with_parameters(model, k, gamma).fit(source).reconstruct
+                    value = error(denoise)
+                table["n_components"].append(count)
                 table["gamma"].append(np.nan if gamma is None else gamma)
                 table["error"].append(value)
     return {name: np.asarray(column) for name, column in table.items()}
@@ -210,28 +197,27 @@ def gamma_name(model: Any) -> str:
     )
 
 
-def first_components(fitted: Any, k: int) -> Any:
-    """Return a fitted model with its first k components; None if a fit with k has others."""
+def reconstruction(fitted: Any, k: int) -> Denoise | None:
+    """Return the map of rows to their reconstruction from the first k components of a model.
+
+    None if a fit with k components has others.
+    """
     if k == fitted.n_components_:
-        return fitted
-    other = copy.copy(fitted)
-    other.n_components_ = k
-    if isinstance(fitted, LinearModel):
-        other.components_ = fitted.components_[:k]
-        return other
-    projection, products = fitted.projection_, getattr(fitted, "_way", None)
+        reconstruct: Denoise = fitted.reconstruct
+        return reconstruct
     # A learned inverse depends on all scores, and overlapping components on each other.
-    if not isinstance(products, np.ndarray) or projection.overlaps is not None:
+    learned = not isinstance(getattr(fitted, "_way", None), np.ndarray)
+    if not isinstance(fitted, LinearModel) and (learned or fitted.projection_.overlaps is not None):
         return None
-    other.projection_ = replace(
-        projection, components=projection.components[:, :k], eigenvalues=projection.eigenvalues[:k]
-    )
-    other._way = np.column_stack([products[:, :k], products[:, -1]])
-    return other
+
+    def reconstruct_first(rows: Matrix) -> Matrix:
+        scores = np.array(fitted.transform(rows))
+        scores[:, k:] = 0.0
+        return to_numpy(fitted.inverse_transform(scores))
+
+    return reconstruct_first
 
 
 def dense_rows(source: Source) -> Matrix:
     """Return all rows as a float64 array."""
-    rows = source.load()
-    rows = rows.toarray() if hasattr(rows, "tocsr") else to_numpy(rows)
-    return np.asarray(rows, np.float64)
+    return np.asarray(host_rows(source.load()), np.float64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -19,13 +20,13 @@ from mercer.checkpoint import check_same
 from mercer.data import Source, check_weights
 from mercer.estimators.base import typed
 from mercer.estimators.kernel_pca import KernelPCA
-from mercer.estimators.validation import refuse_images
 from mercer.estimators.wrapper import DelegatingWrapper
 from mercer.messages import warn
 from mercer.projection import LinearProjection
 from mercer.rules import Fraction, Rule
 
 
+@dataclass(eq=False, repr=False)
 class NoveltyDetector(OutlierMixin, DelegatingWrapper):
     r"""Novelty detection by the squared distance to the principal subspace.
 
@@ -45,14 +46,12 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
         kernel="rbf", gamma="median")``: 95 % of the variance, but at most 100 components.
         A narrower kernel and more components fit the training data more tightly.
     contamination : float in (0, 0.5]
-        Fraction of samples to call novel. At most that fraction of the training samples is novel,
-        and as close to it as whole samples allow; if it is less than one sample, the boundary
-        encloses all of them, as in Hoffmann (2007).
+        Largest fraction of the training samples to call novel; if it is less than one sample, the
+        boundary encloses all of them, as in Hoffmann (2007).
     cv : int, splitter, iterable or None
-        None takes the threshold from the training samples, as scikit-learn's detectors do. The
-        components were fitted to them and are closer to them than to new samples, of which many
-        more than that fraction may be called novel. With cv the threshold comes from
-        cross-validation: about that fraction of new samples is called novel.
+        None takes the threshold from the training samples, as scikit-learn's detectors do, but
+        new samples are further from the components, and more of them are called novel. With cv
+        the threshold comes from cross-validation and holds for new samples.
 
     Attributes
     ----------
@@ -77,21 +76,21 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
     >>> detector = NoveltyDetector(KernelPCA(20, kernel="rbf", gamma=4), contamination=0.05)
     >>> detector.fit(X).predict([[0.0, 1.0], [0.5, 0.25]])
     array([ 1, -1])
+    >>> detector.decision_function([[0.0, 1.0], [0.5, 0.25]]).round(2)
+    array([ 0.03, -0.31])
     """
 
-    offset_: float
+    offset_: float = field(init=False)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": "no_validation",
         "contamination": [Interval(Real, 0, 0.5, closed="right")],
         "cv": ["cv_object"],
     }
 
-    def __init__(
-        self, estimator: Any = None, *, contamination: float = 0.1, cv: Any = None
-    ) -> None:
-        self.estimator = estimator
-        self.contamination = contamination
-        self.cv = cv
+    estimator: Any = None
+    _: KW_ONLY
+    contamination: float = 0.1
+    cv: Any = None
 
     @typed(_fit_context(prefer_skip_nested_validation=True))
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -105,24 +104,11 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
             Ignored.
         sample_weight : array-like of shape (n,), optional
             Counts: a weight of two is the sample twice, for the components and the threshold.
-
-        Returns
-        -------
-        NoveltyDetector
-            The fitted detector.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, NoveltyDetector
-        >>> detector = NoveltyDetector(PCA(2), contamination=0.02).fit(load_iris().data)
-        >>> int((detector.predict(load_iris().data) == -1).sum())
-        3
         """
         with self._session():
             check_same(self)
             model = self._inner("reconstruction_error")
-            self.estimator_ = model.fit(refuse_images(self, X), sample_weight=sample_weight)
+            self.estimator_ = model.fit(X, sample_weight=sample_weight)
             if self.cv is None:
                 distances = to_numpy(model.reconstruction_error(X))
             else:
@@ -142,44 +128,18 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
         return self
 
     def score_samples(self, X: Any) -> Any:
-        """Return the negative squared distance of each sample: the lower, the more novel.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, NoveltyDetector
-        >>> X = load_iris().data
-        >>> NoveltyDetector(PCA(2)).fit(X).score_samples(X[:1]).round(4)
-        array([-0.0008])
-        """
+        """Return the negative squared distance of each sample: the lower, the more novel."""
         check_is_fitted(self)
-        distances = self.estimator_.reconstruction_error(refuse_images(self, X))
+        distances = self.estimator_.reconstruction_error(X)
         host = isinstance(distances, np.ndarray)
         return -(cast(distances, np.float64) if host else distances)
 
     def decision_function(self, X: Any) -> Any:
-        """Return the score of each sample minus the threshold: negative for novel samples.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, NoveltyDetector
-        >>> X = load_iris().data
-        >>> NoveltyDetector(PCA(2)).fit(X).decision_function(X[:1]).round(3)
-        array([0.266])
-        """
+        """Return the score of each sample minus the threshold: negative for novel samples."""
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> Any:
-        """Return −1 for novel samples and 1 for the others.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, NoveltyDetector
-        >>> NoveltyDetector(PCA(2)).fit(load_iris().data).predict([[5, 3, 1, 0], [5, 3, 1, 5]])
-        array([ 1, -1])
-        """
+        """Return −1 for novel samples and 1 for the others."""
         decision = self.decision_function(X)
         sign = np.where(to_numpy(decision) >= 0, 1, -1)
         return sign if namespace(decision) is np else like(sign, decision)

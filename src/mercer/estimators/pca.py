@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -36,6 +36,7 @@ from mercer.rules import NAMED, Count, Rule, as_rule
 SOLVERS = NAMES
 
 
+@dataclass(eq=False, repr=False)
 class PCA(LinearModel):
     r"""Principal component analysis, exact and certified.
 
@@ -68,18 +69,16 @@ class PCA(LinearModel):
         Seed of the iterative solvers' starting vectors.
     gap : float, optional
         Largest allowed gap between the explained variance and the optimum, as a fraction of the
-        optimum. Iterative solvers stop when it is certified; if it is not, a warning is issued.
+        optimum. Iterative solvers stop when it is certified; if it is not, there is a warning.
     center : bool
-        Subtract the mean of every column. If False, the components are those of the uncentered
-        rows (as in `sklearn.decomposition.TruncatedSVD`), and every variance is the mean square
-        about zero instead of about the mean; see `explained_variance_`.
+        Subtract the mean of every column. If False, the components are those of
+        `sklearn.decomposition.TruncatedSVD`, and variances are mean squares about zero.
     scale : bool
-        Divide every column by its standard deviation, with n − 1 degrees of freedom, as R's
-        `prcomp(scale.=TRUE)`: the total variance is the number of columns
-        that vary. `StandardScaler` divides by n: after it, scores are √(n/(n−1)) times as large.
-        A column whose standard deviation is within 8 ε of its mean (ε of float64) is constant:
-        it has `scale_` 1 and no share in the components. If `center` is False, columns are
-        divided by their root mean square, with the same divisor.
+        Divide every column by its standard deviation, with the divisor n − 1 of R's `prcomp`
+        (`StandardScaler` divides by n: after it, scores are √(n/(n−1)) times as large), or, if
+        `center` is False, by its root mean square. A column whose standard deviation is within
+        8 ε of its mean (ε of float64) is constant: it has `scale_` 1 and no share in the
+        components.
 
     Attributes
     ----------
@@ -87,11 +86,8 @@ class PCA(LinearModel):
         The components, by decreasing variance.
     explained_variance_, explained_variance_ratio_, singular_values_ : array of shape (k,)
         Variance along each component; its share of the total; singular values of the centered rows.
-        With center=False all three are about zero: σ²/(n−1) of the singular values σ of the rows
-        as they are, and its share of their sum of squares, so that the ratios of all components
-        add up to 1. `sklearn.decomposition.TruncatedSVD` reports the variance of the scores
-        about their mean instead: for that, take ``scores.var(axis=0)`` of
-        ``scores = pca.transform(X)``, and divide it by ``X.var(axis=0).sum()`` for the ratio.
+        With center=False all three are about zero (`TruncatedSVD` reports the variance of the
+        scores about their mean instead).
     mean_, scale_ : array of shape (d,)
         Mean that is subtracted from each column, and its divisor.
     noise_variance_ : float
@@ -119,12 +115,32 @@ class PCA(LinearModel):
     --------
     >>> from sklearn.datasets import load_wine
     >>> from mercer import PCA
-    >>> pca = PCA(0.6, scale=True).fit(load_wine().data)
+    >>> X = load_wine().data
+    >>> pca = PCA(0.6, scale=True).fit(X)
     >>> pca.n_components_
     3
     >>> print(pca.certificate_.sentence)
     3 components explain 66.52 % of the variance. No 3 components can explain noticeably more:
     this is within 0.0001 % of optimal (proven).
+    >>> scores = pca.transform(X)
+    >>> scores[:1].round(2)
+    array([[ 3.31,  1.44, -0.17]])
+    >>> pca.inverse_transform(scores)[:1, :5].round(2)  # the same as pca.reconstruct(X)
+    array([[ 13.98,   1.78,   2.46,  16.46, 112.3 ]])
+    >>> pca.reconstruction_error(X[:1]).round(2)
+    array([2.88])
+    >>> round(pca.score(X), 2), pca.score_samples(X[:2]).round(2)
+    (-19.8, array([-18.23, -17.98]))
+    >>> (pca.get_covariance() @ pca.get_precision()).trace().round(6)
+    np.float64(13.0)
+    >>> PCA(10).plan(X).method
+    SVD()
+    >>> pca = PCA(3)
+    >>> for batch in (X[:60], X[60:120], X[120:]):
+    ...     pca.partial_fit(batch).n_samples_seen_
+    60
+    120
+    178
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -148,34 +164,19 @@ class PCA(LinearModel):
         "scale": [bool, np.bool_],
     }
 
-    def __init__(
-        self,
-        n_components: int | float | str | Rule | None = None,
-        *,
-        copy: bool = True,
-        whiten: bool = False,
-        svd_solver: str | Method = "auto",
-        tol: float = 0.0,
-        iterated_power: int | str = "auto",
-        n_oversamples: int = 10,
-        power_iteration_normalizer: str = "auto",
-        random_state: Any = None,
-        gap: float | None = None,
-        center: bool = True,
-        scale: bool = False,
-    ) -> None:
-        self.n_components = n_components
-        self.copy = copy
-        self.whiten = whiten
-        self.svd_solver = svd_solver
-        self.tol = tol
-        self.iterated_power = iterated_power
-        self.n_oversamples = n_oversamples
-        self.power_iteration_normalizer = power_iteration_normalizer
-        self.random_state = random_state
-        self.gap = gap
-        self.center = center
-        self.scale = scale
+    n_components: int | float | str | Rule | None = None
+    _: KW_ONLY
+    copy: bool = True
+    whiten: bool = False
+    svd_solver: str | Method = "auto"
+    tol: float = 0.0
+    iterated_power: int | str = "auto"
+    n_oversamples: int = 10
+    power_iteration_normalizer: str = "auto"
+    random_state: Any = None
+    gap: float | None = None
+    center: bool = True
+    scale: bool = False
 
     def _plan_fit(self, source: Source) -> tuple[Problem, Plan]:
         problem, normalizer = self._problem(source), self.power_iteration_normalizer

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context, clone
+from sklearn.base import ClassifierMixin, _fit_context, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
-from mercer.arrays import Array, is_dask, like, namespace, numpy_dtype, to_numpy
+from mercer.arrays import Array, is_dask, namespace, numpy_dtype, to_numpy
 from mercer.checkpoint import CheckpointError, check_same, identify
 from mercer.data import (
     Block,
@@ -30,10 +31,9 @@ from mercer.estimators.validation import (
     check_rows,
     check_strings,
     load_rows,
-    refuse_images,
     select_rows,
 )
-from mercer.estimators.wrapper import KnownLabelsMixin, Wrapper
+from mercer.estimators.wrapper import Wrapper, check_labels
 from mercer.kernels import Linear
 from mercer.landmarks import Given
 from mercer.messages import counted, warn
@@ -49,7 +49,8 @@ _SAMPLE, _ROUNDING = 200, 1e-10
 _MAX_JOINT_POINTS = 4096
 
 
-class SubspaceClassifier(KnownLabelsMixin, Wrapper):
+@dataclass(eq=False, repr=False)
+class SubspaceClassifier(ClassifierMixin, Wrapper):
     r"""Subspace classifier: predicts the class whose principal subspace is nearest.
 
     CLAFIC, or kernel CLAFIC if `estimator` is a `KernelPCA`. PCA of the samples of class i alone
@@ -64,9 +65,8 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
     Parameters
     ----------
     estimator : PCA, KernelPCA or None
-        The model of every class. If a class has too few rows, or too small a basis, for
-        `n_components`, its number of components is reduced, with a warning. A basis may be a
-        fraction of the rows of a class: `Subset(0.1)`. None is
+        The model of every class, with fewer components, and a warning, where a class has too few
+        rows. A basis may be a fraction of them: `Subset(0.1)`. None is
         ``KernelPCA(0.9, kernel="rbf", gamma="scale")``.
 
     Attributes
@@ -83,14 +83,10 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
 
     Notes
     -----
-    Distances to different classes are compared, so they are computed in one space:
-    `gamma="median"` and `"scale"` use all rows, random features are the same for every class, and
-    ``PCA(scale=True)``, which would scale every class differently, is an error: use a
-    `~sklearn.preprocessing.StandardScaler` before. Components that span the whole space are an
-    error too, because every distance would be zero; if the components of a kernel explain the
-    other classes too, there is a warning.
-
-    Distances are not probabilities: use `sklearn.calibration.CalibratedClassifierCV` for these.
+    All classes share one space: `gamma="median"` and `"scale"` use all rows, random features are
+    the same for every class, and ``PCA(scale=True)`` is an error. So are components that span the
+    whole space, because every distance would be zero. Distances are not probabilities: use
+    `sklearn.calibration.CalibratedClassifierCV` for these.
 
     References
     ----------
@@ -108,22 +104,26 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
     >>> X, y = load_digits(return_X_y=True)
     >>> round(SubspaceClassifier().fit(X[::2], y[::2]).score(X[1::2], y[1::2]), 3)
     0.991
-    >>> round(SubspaceClassifier(PCA(10)).fit(X[::2], y[::2]).score(X[1::2], y[1::2]), 3)
+    >>> model = SubspaceClassifier(PCA(10)).fit(X[::2], y[::2])
+    >>> round(model.score(X[1::2], y[1::2]), 3)
     0.989
+    >>> model.predict(X[:3])
+    array([0, 1, 2])
+    >>> model.reconstruction_error(X[:1]).shape
+    (1, 10)
     >>> few = KernelPCA(10, kernel="rbf", gamma="scale", method=Subset(0.2, "kmeans"))
     >>> few = SubspaceClassifier(few.set_params(random_state=0)).fit(X[::2], y[::2])
     >>> [len(model.X_fit_) for model in few.estimators_[:3]]
     [18, 19, 17]
     """
 
-    classes_: Numbers
-    estimators_: list[Model]
-    n_features_in_: int
-    fingerprint_: str
+    classes_: Numbers = field(init=False)
+    estimators_: list[Model] = field(init=False)
+    n_features_in_: int = field(init=False)
+    fingerprint_: str = field(init=False)
     _parameter_constraints: ClassVar[dict[str, Any]] = {"estimator": [PCA, KernelPCA, None]}
 
-    def __init__(self, estimator: Model | None = None) -> None:
-        self.estimator = estimator
+    estimator: Model | None = None
 
     @typed(_fit_context(prefer_skip_nested_validation=False))
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -138,17 +138,9 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
         sample_weight : array-like of shape (n,), optional
             Counts: a weight of two is the sample twice. Weights with a mean below one, such as
             those of boosting, are scaled up, class by class.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, SubspaceClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> [model.n_components_ for model in SubspaceClassifier(PCA(2)).fit(X, y).estimators_]
-        [2, 2, 2]
         """
         with self._session():
-            y = self._check_labels(y)
+            y = check_labels(self, y)
             source = self._rows(X, reset=True)
             if len(y) != source.shape[0]:
                 raise ValueError(
@@ -171,30 +163,18 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
         -------
         array of shape (n, c)
             A column for each of `classes_`; with a kernel, distances in feature space.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, SubspaceClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> SubspaceClassifier(PCA(1)).fit(X, y).reconstruction_error(X[:2]).round(2)
-        array([[0.01, 5.03, 8.41],
-               [0.05, 3.46, 6.79]])
         """
         check_is_fitted(self)
         source = self._rows(X, reset=False)
-        order, parts = _residuals(self.estimators_, source)
-        xp, columns = namespace(source.reference), np.argsort(order)
-        columns = like(columns, source.reference, columns.dtype)
+        xp, parts = namespace(source.reference), _residuals(self.estimators_, source)
 
         def distances(block: Block) -> Array:
-            residuals = [part.read(block.start, block.stop) for part in parts]
-            return xp.take(xp.concat(residuals, axis=1), columns, axis=1)
+            return xp.concat([part.read(block.start, block.stop) for part in parts], axis=1)
 
         dtype = np.result_type(*(part.dtype for part in parts))
         extra = max(part.row_bytes for part in parts) - source.row_bytes
         with progress.session():  # all classes of a block before the next: one pass
-            rows = source.map(distances, len(order), dtype, extra)
+            rows = source.map(distances, len(self.classes_), dtype, extra)
             return to_output_device(rows).collect(label="residuals")
 
     def decision_function(self, X: Any) -> Any:
@@ -205,29 +185,12 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
         array of shape (n, c), or (n,)
             A column for each of `classes_`. With two classes the value of the second minus that
             of the first, which is positive for samples of the second.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, SubspaceClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> SubspaceClassifier(PCA(1)).fit(X, y == 2).decision_function(X[[0, 149]]).round(2)
-        array([-8.36,  0.22])
         """
         distances = self.reconstruction_error(X)
         return distances[:, 0] - distances[:, 1] if len(self.classes_) == 2 else -distances
 
     def predict(self, X: Any) -> Numbers:
-        """Return the class with the nearest subspace; the first one if tied.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, SubspaceClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> SubspaceClassifier(PCA(2)).fit(X, y).predict(X[[0, 50, 100]])
-        array([0, 1, 2])
-        """
+        """Return the class with the nearest subspace; the first one if tied."""
         nearest = to_numpy(self.reconstruction_error(X)).argmin(axis=1)
         labels: Numbers = self.classes_[nearest]
         return labels
@@ -241,7 +204,7 @@ class SubspaceClassifier(KnownLabelsMixin, Wrapper):
                 return strings
         if fitted:
             raise ValueError("X contains numbers, but SubspaceClassifier was fitted to strings.")
-        return check_rows(self, refuse_images(self, X), reset=reset)
+        return check_rows(self, X, reset=reset)
 
     def _default(self) -> Any:
         return KernelPCA(0.9, kernel="rbf", gamma="scale")
@@ -305,11 +268,13 @@ def _fit_models(model: Model, source: Source, classes: Numbers, rows: list[Numbe
         part = _class_rows(source, own)  # one class at a time: rows of a file are then in memory
         name = f"class {_name(label)} ({counted(part.shape[0], 'row')})"
         try:
-            models.append(_fit_class(model, part, name, small))
+            fitted = _fit_class(model, part)
         except CheckpointError:
             raise
         except ValueError as error:
             raise ValueError(f"In {name}: {error}") from error
+        models.append(fitted)
+        small += [name] if fitted.n_components != model.n_components else []
     if small:
         more = f" and {len(small) - 3} more" if len(small) > 3 else ""
         warn(
@@ -320,16 +285,15 @@ def _fit_models(model: Model, source: Source, classes: Numbers, rows: list[Numbe
     return models
 
 
-def _fit_class(model: Model, part: Source, name: str, small: list[str]) -> Model:
-    """Fit a copy of the model to the rows of a class; note its name if the rows are too few."""
+def _fit_class(model: Model, part: Source) -> Model:
+    """Fit a copy of the model to the rows of a class, with as many components as they allow."""
     own: Model = clone(model)
     k = model.n_components
     most = part.shape[0] - own.center  # the mean takes one degree of freedom
     if isinstance(own, KernelPCA) and isinstance(own.method, OnBasis):
         most = min(most, own.method.points(part.shape[0], most))
-    if isinstance(k, Integral) and max(1, most) < k:
-        own.n_components = max(1, most)
-        small.append(name)
+    if isinstance(k, Integral):
+        own.n_components = min(int(k), max(1, most))
     own.fit(part)
     if isinstance(own, PCA):
         _drop_null_components(own)
@@ -372,25 +336,15 @@ def _drop_null_components(model: PCA) -> None:
     model.singular_values_ = model.singular_values_[:k]
 
 
-def _residuals(models: Sequence[Model], source: Source) -> tuple[list[int], list[Source]]:
-    """Return sources of the distances to all models, and the model of each of their columns.
-
-    Small bases of one kernel are joined: one matrix product serves many classes.
-    """
-    joint: dict[int, KernelProjection] = {}
-    for i, model in enumerate(models):
-        projection = model.projection_
-        basis = getattr(projection, "basis", None)
-        dense = hasattr(basis, "shape") and not hasattr(basis, "tocsr") and not is_dask(basis)
-        if isinstance(projection, KernelProjection) and dense and projection.shift is None:
-            joint[i] = projection
-    if sum(len(projection.mean) for projection in joint.values()) > _MAX_JOINT_POINTS:
-        joint = {}
-    order = [i for i in range(len(models)) if i not in joint]
-    parts = [models[i]._residuals(source) for i in order]
-    if joint:
-        parts.append(joint_residuals([*joint.values()], source))
-    return [*order, *joint], parts
+def _residuals(models: Sequence[Model], source: Source) -> list[Source]:
+    """Return the distances to all models; for small bases by one matrix product."""
+    projections = [model.projection_ for model in models]
+    joint = [p for p in projections if isinstance(p, KernelProjection) and p.shift is None]
+    bases = [p.basis for p in joint]
+    dense = all(hasattr(x, "shape") and not hasattr(x, "tocsr") and not is_dask(x) for x in bases)
+    if dense and len(joint) == len(models) and sum(map(len, bases)) <= _MAX_JOINT_POINTS:
+        return [joint_residuals(joint, source)]
+    return [model._residuals(source) for model in models]
 
 
 def _warn_if_indistinct(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -48,6 +47,13 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in _SAFE and X.size > 0
     file, known = isinstance(X, (str, os.PathLike)), isinstance(X, Source)
     if not (plain or file or known):
+        shape: Any = getattr(X, "shape", None)
+        if isinstance(shape, tuple) and len(shape) > 2:
+            raise ValueError(
+                f"X has shape {tuple(shape)}, but {type(estimator).__name__} takes a 2D array, "
+                f"with one row per image: found array with dim {len(shape)}, expected <= 2. Pass "
+                f"X.reshape({shape[0]}, -1)."
+            )
         X = materialize(X)
         require_present(X)
         known = isinstance(X, Source)
@@ -95,16 +101,14 @@ def row_names(X: Any) -> dict[str, Any]:
     """Return the columns that name rows: those beside a Source, or the index of a DataFrame."""
     if isinstance(X, Source):
         return dict(X.extra_columns or {})
-    index = getattr(X, "index", None)
-    if not hasattr(X, "columns") or index is None or not hasattr(index, "names"):
+    index: Any = getattr(X, "index", None)
+    if not hasattr(X, "columns") or not hasattr(index, "names"):
         return {}
-    plain = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
-    if plain and index.name is None:
-        return {}
-    if len(index.names) == 1:
-        return {str(index.names[0] or "index"): index.to_numpy()}
+    if getattr(index, "step", 0) == 1 and index.start == 0 and index.name is None:
+        return {}  # row numbers
+    default = "index" if len(index.names) == 1 else "level{}"
     return {
-        str(name or f"level{i}"): index.get_level_values(i).to_numpy()
+        str(name or default.format(i)): index.get_level_values(i).to_numpy()
         for i, name in enumerate(index.names)
     }
 
@@ -323,49 +327,28 @@ def array_shape(X: Any) -> tuple[int, ...]:
     return tuple(X.shape if hasattr(X, "shape") else np.asarray(X).shape)
 
 
-def check_image_shape(shape: Any) -> None:
-    """Raise unless this is the shape of an image, or None."""
-    if shape is None or (
-        len(shape) and all(isinstance(side, Integral) and int(side) >= 1 for side in shape)
-    ):
-        return
-    raise ValueError(f"image_shape={shape!r} must be positive integers, such as (28, 28).")
-
-
 def flatten_images(X: Any, image_shape: Any) -> Any:
     """Return images of a shape as rows, and rows as they are."""
     shape = array_shape(X)
-    if len(shape) <= 2 and image_shape is None:
-        return X
     if image_shape is None:
+        if len(shape) <= 2:
+            return X
         raise ValueError(
             f"Found array with dim {len(shape)}, expected 2: X has shape {shape}. For images, "
             f"set image_shape={shape[1:]}."
         )
     image, d = tuple(image_shape), math.prod(image_shape)
-    if shape == image and shape[1:] not in (image, (d,)):
-        raise ValueError(f"X has shape {shape}, a single image. Pass X[None].")
-    if len(shape) > 1 and shape[1:] not in (image, (d,)):
-        raise ValueError(
-            f"X has shape {shape}, but images have shape {image}: pass images of that shape, or "
-            f"rows of {d} columns."
-        )
-    if shape[1:] != image:
+    if len(shape) < 2 or shape[1:] == (d,):
         return X
+    if shape[1:] != image:
+        raise ValueError(
+            f"X has shape {shape}, a single image. Pass X[None]."
+            if shape == image
+            else f"X has shape {shape}, but images have shape {image}: pass images of that shape, "
+            f"or rows of {d} columns."
+        )
     require_present(X)
     return (X if is_foreign(X) else np.asarray(X)).reshape((shape[0], d))
-
-
-def refuse_images(estimator: Any, X: Any) -> Any:
-    """Return X; raise if it is an array of images, and say how to make rows of them."""
-    shape = getattr(X, "shape", ())
-    if len(shape) > 2:
-        n, *sides = (int(side) for side in shape)
-        raise ValueError(
-            f"X has shape {(n, *sides)}, but {type(estimator).__name__} takes one row per image: "
-            f"found array with dim {len(shape)}, expected <= 2. Pass X.reshape({n}, -1)."
-        )
-    return X
 
 
 def image_sides(image_shape: Any, d: int) -> tuple[int, ...]:

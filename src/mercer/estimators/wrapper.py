@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_y, check_is_fitted
+from sklearn.utils.validation import _check_y
 
 from mercer.arrays import Array, to_numpy
 from mercer.data import require_present
@@ -50,72 +51,23 @@ class Wrapper(Sessions, BaseEstimator):
         return tags
 
 
-def _delegate(name: str, text: str) -> Any:
-    """Return a property that shows an attribute of `estimator_`."""
-
-    def get(self: Any) -> Any:
-        try:
-            return getattr(vars(self)["estimator_"], name)
-        except (KeyError, AttributeError):
-            raise AttributeError(f"{type(self).__name__} has no {name}.") from None
-
-    return property(get, doc=text)
-
-
 class DelegatingWrapper(Wrapper):
     """A wrapper that leaves the checks of X, and the attributes about X, to `estimator_`."""
 
     estimator_: Any
-    n_features_in_ = _delegate("n_features_in_", "Number of features of the training data.")
-    feature_names_in_ = _delegate("feature_names_in_", "Names of the features, if they have any.")
-    fingerprint_ = _delegate("fingerprint_", "Fingerprint of the training data.")
+    n_features_in_ = property(attrgetter("estimator_.n_features_in_"))
+    feature_names_in_ = property(attrgetter("estimator_.feature_names_in_"))
+    fingerprint_ = property(attrgetter("estimator_.fingerprint_"))
 
 
-class KnownLabelsMixin(ClassifierMixin):
-    """Classifiers that check labels early, and score only labels that were in the fit."""
-
-    classes_: Any
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy on test data.
-
-        Labels that were not in the training data are an error: no prediction could be right, and
-        they are more often a mistake than a test. `sklearn.metrics.accuracy_score` counts them.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from mercer import PCA, NearestProjection
-        >>> X, y = load_iris(return_X_y=True)
-        >>> round(NearestProjection(PCA(2)).fit(X[::2], y[::2]).score(X[1::2], y[1::2]), 3)
-        0.973
-        """
-        check_is_fitted(self)
-        if isinstance(self.classes_, np.ndarray) and not hasattr(y, "tocsr"):
-            known = set(self.classes_.tolist())
-            unknown = set(np.asarray(to_numpy(y)).ravel().tolist()) - known
-            if unknown:
-                raise ValueError(
-                    f"y contains {_join(unknown)}, which {type(self).__name__} was not fitted "
-                    f"to; its classes are {_join(known)}. Drop those rows, or add that class to "
-                    f"the training data."
-                )
-        return float(super().score(X, y, sample_weight))
-
-    def _check_labels(self, y: Any, *, multi_output: bool = False) -> Array:
-        """Return y as an array of class labels on the host."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        require_present(y, "y")
-        y = y.toarray() if hasattr(y, "tocsr") else to_numpy(y)
-        labels = np.asarray(_check_y(y, multi_output=multi_output, estimator=self))
-        check_classification_targets(labels)
-        return labels
-
-
-def _join(labels: set[Any]) -> str:
-    """Write some labels, sorted."""
-    more = f" and {len(labels) - 10} more" if len(labels) > 10 else ""
-    return ", ".join(map(repr, sorted(labels, key=str)[:10])) + more
+def check_labels(estimator: Any, y: Any, *, multi_output: bool = False) -> Array:
+    """Return y as an array of class labels on the host."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    require_present(y, "y")
+    y = y.toarray() if hasattr(y, "tocsr") else to_numpy(y)
+    labels = np.asarray(_check_y(y, multi_output=multi_output, estimator=estimator))
+    check_classification_targets(labels)
+    return labels

@@ -26,31 +26,30 @@ class FourierMap:
 
     :math:`z(x)^Tz(y)` is an unbiased estimate of k(x, y), whatever the shift s (Rahimi & Recht
     2007, Random features for large-scale kernel machines).
-
-    Attributes
-    ----------
-    frequencies : Frequencies
-        ω and a, q of them: there are 2q features.
-    shift : ndarray of shape (d,) or None
-        What is subtracted from rows first, so that angles keep their digits.
     """
 
-    frequencies: Frequencies
-    shift: Vector | None = None
+    frequencies: Frequencies  # ω and a, q of them: there are 2q features
+    shift: Vector | None = None  # s, with which angles keep their digits
 
     @property
     def width(self) -> int:
         """Number of features."""
         return 2 * len(self.frequencies.amplitude)
 
-    def on(self, source: Source, dtype: Any = None) -> FourierFeatures:
-        """Return the map for rows of a source, on their device."""
-        dtype = source.dtype if dtype is None else np.dtype(dtype)
-        return FourierFeatures(self, source, dtype, self._near(source.reference))
-
     def of(self, source: Source, dtype: Any = None) -> Source:
-        """Return z(x) of every row, computed when it is read."""
-        return source.map(self.on(source, dtype))
+        """Return z(x) of every row, computed when it is read, on the device of the rows."""
+        dtype, parameters = np.dtype(dtype or source.dtype), self._near(source.reference)
+
+        def features(block: Block) -> Array:
+            require_finite_rows(block, source)
+            z = _waves(*parameters, block.rows, dtype)
+            if not is_finite(z):
+                raise _too_far(z, block)
+            return z
+
+        dense = not source.sparse or self.shift is not None
+        extra = self.row_bytes(source.shape[1] if dense else 0, dtype)
+        return source.map(features, self.width, dtype, extra)
 
     def row_bytes(self, d: int, dtype: Any) -> int:
         """Return what a row needs besides itself and its features: float64 rows and angles."""
@@ -66,35 +65,6 @@ class FourierMap:
         """Return z(x) of some rows, without checks."""
         reference = np.empty(0) if hasattr(rows, "tocsr") else rows
         return _waves(*self._near(reference), rows, np.dtype(dtype))
-
-
-@dataclass(frozen=True, eq=False)
-class FourierFeatures:
-    """A `FourierMap` for the rows of one source: a feature map."""
-
-    map: FourierMap
-    source: Source
-    dtype: np.dtype[Any]
-    parameters: tuple[Array, Array, Array]
-
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        return self.map.width
-
-    @property
-    def extra_bytes(self) -> int:
-        """Bytes needed for a row, besides the row itself and its features."""
-        sparse = self.source.sparse and self.map.shift is None
-        return self.map.row_bytes(0 if sparse else self.source.shape[1], self.dtype)
-
-    def __call__(self, block: Block) -> Array:
-        """Return z(x) of the rows of a block; raise if rows or angles are not finite."""
-        require_finite_rows(block, self.source)
-        features = _waves(*self.parameters, block.rows, self.dtype)
-        if not is_finite(features):
-            raise _too_far(features, block)
-        return features
 
 
 def _waves(omega: Array, amplitude: Array, shift: Array, rows: Any, dtype: np.dtype[Any]) -> Array:
@@ -134,19 +104,9 @@ def _too_far(features: Array, block: Block) -> ValueError:
 
 @dataclass(frozen=True)
 class FourierProjection(Projection):
-    r"""The map :math:`y(x) = (z(x) - \bar z)\, V` of Fourier features.
+    r"""The map :math:`y(x) = (z(x) - \bar z)\, V` of Fourier features."""
 
-    Attributes
-    ----------
-    kernel : Kernel
-        The kernel that the features approximate.
-    map : FourierMap
-        The features z.
-    centred : bool
-        Whether the features are centered.
-    """
-
-    kernel: Kernel
+    kernel: Kernel  # which the features approximate
     map: FourierMap
     centred: bool
 
@@ -171,10 +131,7 @@ class FourierProjection(Projection):
         return self.linear.scores(self.map.of(source, dtype), dtype, divide)
 
     def residuals(self, source: Source, dtype: Any = None) -> Source:
-        """Return one column: the squared distance of each row from the components, in features.
-
-        An estimate of the distance in feature space.
-        """
+        """Return one column: an estimate of the squared distance of each row in feature space."""
         return self.linear.residuals(self.map.of(source, dtype), dtype)
 
 

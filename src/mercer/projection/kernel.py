@@ -31,30 +31,14 @@ from mercer.projection.linear import Projection
 
 @dataclass(frozen=True)
 class KernelProjection(Projection):
-    r"""The map :math:`y(x) = (h(x) - \bar h)\, A`, with h(x) the kernel between x and a basis.
+    r"""The map :math:`y(x) = (h(x) - \bar h)\, A`, with h(x) the kernel between x and a basis."""
 
-    Attributes
-    ----------
-    kernel : Kernel or None
-        The kernel; None if rows are h(x) already.
-    basis : rows or None
-        The points of the basis.
-    shift : ndarray of shape (d,) or None
-        What is subtracted from rows first; the basis is shifted already.
-    mean_coef : ndarray of shape (m,)
-        Coefficients of the mean in feature space, Φ̄ = Σ sᵢ Φ(yᵢ); zeros without centering.
-    mean_sq : float
-        Squared norm of that mean.
-    overlaps : ndarray of shape (k, k) or None
-        Inner products of the components; None if they are orthonormal.
-    """
-
-    kernel: Kernel | None
-    basis: Any
-    shift: Vector | None
-    mean_coef: Vector
-    mean_sq: float
-    overlaps: Matrix | None = None
+    kernel: Kernel | None  # None if rows are h(x) already
+    basis: Any  # its points
+    shift: Vector | None  # what is subtracted from rows first; the basis is shifted already
+    mean_coef: Vector  # of the mean in feature space, Φ̄ = Σ sᵢ Φ(yᵢ); zeros without centering
+    mean_sq: float  # ‖Φ̄‖²
+    overlaps: Matrix | None = None  # inner products of components that are not orthonormal
 
     @property
     def map(self) -> KernelMap:
@@ -94,17 +78,12 @@ class KernelProjection(Projection):
         """
         if not is_dask(self.basis):
             return joint_residuals([self], source, dtype)
-        kernel, s = self.kernel, self.mean_coef
-        offset = self.mean_sq - 2.0 * float(self.mean @ s)
 
         def distances(block: Block) -> Array:
-            y, h, diag = block.rows[:, :-2], block.rows[:, -2], block.rows[:, -1]
-            squares = diag - 2.0 * h + offset - np.sum(y * y, axis=1)
-            return finite_values(np.maximum(squares, 0.0 * squares)[:, None], block, kernel)
+            return self.distances(block.rows[:, :-1], block.rows[:, -1], block)
 
         dtype = np.dtype(np.float64) if dtype is None else np.dtype(dtype)
-        W = np.column_stack([self._orthonormal, s])
-        return self._sums(source, W, dtype, distances, 1)
+        return self._sums(source, self.distance_weights, dtype, distances, 1)
 
     def _sums(
         self, source: Source, W: Matrix, dtype: Any, after: Callable[[Block], Array], width: int
@@ -123,29 +102,21 @@ class KernelProjection(Projection):
         return kernel_sums(self.kernel, self.basis, rows, (self.mean, W), after, width)
 
     @property
-    def _orthonormal(self) -> Matrix:
-        """Coefficients of orthonormal components with the same span."""
+    def distance_weights(self) -> Matrix:
+        """Coefficients of orthonormal components with the same span, and of the mean."""
         A = to_numpy(self.components)
-        if self.overlaps is None:
-            return A
-        values, U = eigh(self.overlaps)
-        positive = values > 1e-12 * np.max(values, initial=0.0)
-        return np.asarray(A @ (U[:, positive] / np.sqrt(values[positive])))
+        if self.overlaps is not None:
+            values, U = eigh(self.overlaps)
+            positive = values > 1e-12 * np.max(values, initial=0.0)
+            A = A @ (U[:, positive] / np.sqrt(values[positive]))
+        return np.column_stack([A, self.mean_coef])
 
-    def distance(self, reference: Array, dtype: Any) -> Callable[[Array, Array, Block], Array]:
-        """Return the function that turns h(x) and k(x, x) of a block into distances."""
-        mean = like(self.mean, reference)
-        A, mean_coef = (
-            like(part, reference, dtype) for part in (self._orthonormal, self.mean_coef)
-        )
-        xp = namespace(reference)
-
-        def distances(h: Array, diag: Array, block: Block) -> Array:
-            y = (h - mean) @ A
-            squares = diag - 2.0 * (h @ mean_coef) + self.mean_sq - xp.sum(y * y, axis=1)
-            return self.finite(xp.maximum(squares, 0.0 * squares)[:, None], block)
-
-        return distances
+    def distances(self, products: Array, diag: Array, block: Block) -> Array:
+        """Return the distances of rows from (h(x) − h̄) times those weights, and k(x, x)."""
+        xp, y = namespace(products), products[:, :-1]
+        offset = self.mean_sq - 2.0 * float(self.mean @ self.mean_coef)
+        squares = diag - 2.0 * products[:, -1] + offset - xp.sum(y * y, axis=1)
+        return self.finite(xp.maximum(squares, 0.0 * squares)[:, None], block)
 
     def finite(self, values: Array, block: Block) -> Array:
         """Return the values; raise if the kernel is not finite."""
@@ -187,13 +158,18 @@ def joint_residuals(
     basis = bases[0] if len(bases) == 1 else namespace(bases[0]).concat(bases, axis=0)
     joint = KernelMap(kernel, basis, first.shift)
     features = joint.on(source, dtype)
-    distances = [each.distance(reference, dtype) for each in projections]
-    ends = np.cumsum([0, *(len(each.mean) for each in projections)]).tolist()
+    means = [like(each.mean, reference) for each in projections]
+    weights = [like(each.distance_weights, reference, dtype) for each in projections]
+    ends = np.cumsum([0, *map(len, means)]).tolist()
 
     def measure(block: Block) -> Array:
         h, diag = features(block), kernel.on_diagonal(joint.points(block, dtype))
-        parts = (h[:, start:stop] for start, stop in pairwise(ends))
-        columns = [f(part, diag, block) for f, part in zip(distances, parts, strict=True)]
+        columns = [
+            each.distances((h[:, start:stop] - mean) @ W, diag, block)
+            for each, mean, W, (start, stop) in zip(
+                projections, means, weights, pairwise(ends), strict=True
+            )
+        ]
         return columns[0] if len(columns) == 1 else xp.concat(columns, axis=1)
 
     extra = 2 * (source.row_bytes + features.width * dtype.itemsize)
@@ -206,8 +182,7 @@ def row_expansion(
     r"""Return the map with the components :math:`\sum_i \alpha_i(\Phi(x_i)-\bar\Phi)`.
 
     :math:`\alpha = v/\sqrt\lambda` for vectors v over the rows and variances λ: of unit norm if
-    :math:`v^T\tilde Kv = \lambda`, as for eigenvectors. `shift` is what was subtracted from the
-    rows.
+    :math:`v^T\tilde Kv = \lambda`, as for eigenvectors. The rows were moved by `shift`.
     """
     source, total, scale = gram.source, gram.trace, gram.scale
     V = gram.project(cast(vectors, np.float64))
@@ -244,23 +219,11 @@ def best_in_span(Q: Array, product: Array, rounding: float) -> tuple[Vector, Arr
 
     The components :math:`\sum_i Q_i\tilde\Phi(x_i)` have the inner products
     :math:`T = Q^T\tilde KQ`, and the rows the scores :math:`\tilde KQ` along them: the best of
-    their combinations solve :math:`(\tilde KQ)^T\tilde KQz = \kappa Tz`.
+    their combinations solve :math:`(\tilde KQ)^T\tilde KQz = \kappa Tz`. `rounding` bounds how far
+    rounding can have moved the matrix.
 
-    Parameters
-    ----------
-    Q, product : array of shape (n, k)
-        The vectors, and the product of the kernel matrix with them.
-    rounding : float
-        Bound on how far rounding can have moved the matrix.
-
-    Returns
-    -------
-    values : ndarray of shape (p,)
-        Variances κ, largest first; p < k if components are linearly dependent.
-    vectors : array of shape (n, p)
-        Vectors Qz√κ, as `row_expansion` takes them.
-    explained : float
-        A lower bound on the variance in the span.
+    Returns the variances κ, largest first, fewer than k if components are linearly dependent; the
+    vectors Qz√κ, as `row_expansion` takes them; and a lower bound on the variance in the span.
     """
     T = to_numpy(Q.T @ product)
     theta, U = eigh((T + T.T) / 2)

@@ -30,25 +30,13 @@ _FAR = 100.0
 
 @dataclass(frozen=True)
 class Projection(ABC):
-    r"""The map :math:`y(x) = (f(x) - \mu)\, V`, and the variances along its components.
+    r"""The map :math:`y(x) = (f(x) - \mu)\, V`, and the variances along its components."""
 
-    Attributes
-    ----------
-    mean : ndarray of shape (m,)
-        What is subtracted from each feature.
-    components : array of shape (m, k)
-        One column per component, float64.
-    eigenvalues : ndarray of shape (k,)
-        Variance along each component.
-    total_variance, rest : float
-        Variance of the data in all directions, and outside the components.
-    """
-
-    mean: Vector
-    components: Array
-    eigenvalues: Vector
+    mean: Vector  # of each feature
+    components: Array  # m×k float64, one column per component
+    eigenvalues: Vector  # variance along each component
     total_variance: float
-    rest: float
+    rest: float  # variance outside the components
 
     def to_device_of(self, reference: Array) -> Self:
         """Return the projection with its arrays on the device of another array."""
@@ -63,16 +51,9 @@ class Projection(ABC):
 
     @abstractmethod
     def scores(self, source: Source, dtype: Any = None, divide: Vector | None = None) -> Source:
-        """Return the scores of rows, computed when they are read.
+        """Return the scores of rows, computed when they are read, divided by `divide` (whitening).
 
-        Parameters
-        ----------
-        source : Source
-            Rows.
-        dtype : dtype, optional
-            Precision to compute in; the rows' own by default.
-        divide : ndarray of shape (k,), optional
-            Divisor of each score (whitening).
+        They are computed in the precision of the rows, or in `dtype`.
         """
 
     @abstractmethod
@@ -92,15 +73,9 @@ def finite_rows(result: Array, block: Block, source: Source) -> Array:
 
 @dataclass(frozen=True)
 class LinearProjection(Projection):
-    r"""The map :math:`y(x) = ((x - \mu)/s)\, V` of rows themselves.
+    r"""The map :math:`y(x) = ((x - \mu)/s)\, V` of rows themselves."""
 
-    Attributes
-    ----------
-    deviation : ndarray of shape (d,)
-        Divisor of each column, s.
-    """
-
-    deviation: Vector
+    deviation: Vector  # s, divisor of each column
 
     def scores(self, source: Source, dtype: Any = None, divide: Vector | None = None) -> Source:
         dtype = source.dtype if dtype is None else np.dtype(dtype)
