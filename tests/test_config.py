@@ -1,9 +1,14 @@
 """Settings: sizes, nesting, what is refused."""
 
+import importlib.util
+import re
+import warnings
+
+import numpy as np
 import pytest
 
 import mercer
-from mercer import config_context, get_config, set_config
+from mercer import PCA, config_context, get_config, set_config
 from mercer.config import format_bytes, machine_memory, parse_bytes
 
 
@@ -137,3 +142,18 @@ def test_a_device_that_is_not_there():
     with pytest.raises(RuntimeError, match="Omit device to compute on the CPU"):
         set_config(device="cuda")
     assert get_config().device is None
+
+
+def test_progress_in_a_notebook_without_widgets_is_a_line_of_text(monkeypatch, capsys):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "ipywidgets" else find(name)
+    )
+    X = np.random.default_rng(0).normal(size=(100, 5))
+    with warnings.catch_warnings(), config_context(progress=True, block_rows=20):
+        warnings.simplefilter("error")  # rich warns where it lacks ipywidgets
+        PCA(2, svd_solver="covariance_eigh").fit(X)
+    shown = capsys.readouterr().err
+    assert re.search(r"\r\w+.* 0 %", shown)
+    assert shown.endswith("100 %\n")

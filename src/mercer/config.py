@@ -16,9 +16,6 @@ from typing import Any
 
 from mercer.extras import extra
 
-# Memory of a machine that does not tell: Windows.
-_UNKNOWN_MEMORY = 8 * 2**30
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -74,7 +71,7 @@ def set_config(**changes: Any) -> None:
     ----------
     memory : int or str, optional
         Memory budget besides the data itself, in bytes or as ``"512MiB"`` or ``"4 GB"``. Default:
-        half of the memory of the machine or container; on Windows, 4 GiB.
+        half of the memory of the machine or container.
     block_rows : int, optional
         Rows per block. Default: as many as fit in the memory budget and the caches.
     progress : bool
@@ -195,8 +192,24 @@ def machine_memory() -> int:
     try:
         total = int(os.sysconf("SC_PAGE_SIZE")) * int(os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, OSError, ValueError):
-        total = _UNKNOWN_MEMORY
+        total = _windows_memory()
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):  # absent, or the word "max"
             total = min(total, int(Path(path).read_text()))
     return total
+
+
+def _windows_memory() -> int:
+    import ctypes
+
+    class Status(ctypes.Structure):
+        _fields_ = [
+            ("length", ctypes.c_ulong),
+            ("load", ctypes.c_ulong),
+            *((name, ctypes.c_ulonglong) for name in ("total", "b", "c", "d", "e", "f", "g")),
+        ]
+
+    status = Status(length=ctypes.sizeof(Status))
+    kernel32 = getattr(ctypes, "windll").kernel32  # noqa: B009 (absent from non-Windows stubs)
+    kernel32.GlobalMemoryStatusEx(ctypes.byref(status))
+    return int(status.total)

@@ -7,6 +7,7 @@ it does with them.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import sys
 import threading
 import time
@@ -95,11 +96,48 @@ class Bars(Listener):
         self.display.update(handle, completed=task.total, visible=slow)
 
 
+class Line(Listener):
+    """One line of text, overwritten every few `seconds`, for notebooks that cannot draw bars."""
+
+    def __init__(self, seconds: float = 0.2) -> None:
+        self.seconds = seconds
+        self.display: Any = contextlib.nullcontext()
+        self.done: dict[str, list[int]] = {}
+        self.written = 0.0
+
+    def begin(self, label: str, total: int) -> Any:
+        self.done[label] = [0, total]
+        self._write(label)
+        return label
+
+    def advance(self, handle: Any, steps: int) -> None:
+        self.done[handle][0] += steps
+        if time.monotonic() - self.written >= self.seconds:
+            self._write(handle)
+
+    def end(self, handle: Any) -> None:
+        self.done[handle][0] = self.done[handle][1]
+        self._write(handle, "\n")
+
+    def _write(self, label: str, last: str = "") -> None:
+        steps, total = self.done[label]
+        share = 100 * min(steps, total) // max(total, 1)
+        sys.stderr.write(f"\r{label:<28} {share:>3} %{last}")
+        sys.stderr.flush()
+        self.written = time.monotonic()
+
+
 @contextlib.contextmanager
 def session(*listeners: Listener) -> Iterator[None]:
     """Show the tasks begun inside; the outermost session owns the display."""
     outer = listening.get()
-    bars = Bars() if get_config().progress and not outer else None
+    bars: Bars | Line | None = None
+    if get_config().progress and not outer:
+        from rich.console import Console
+
+        # Bars in a notebook need ipywidgets.
+        notebook = Console(stderr=True).is_jupyter
+        bars = Line() if notebook and importlib.util.find_spec("ipywidgets") is None else Bars()
     shown = bars.display if bars else contextlib.nullcontext()
     with context(listening, (*outer, *listeners, *([bars] if bars else []))), shown:
         yield

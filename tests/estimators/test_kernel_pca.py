@@ -381,6 +381,18 @@ def test_the_way_back_is_there_where_it_was_asked_for(asked, fitted):
     assert hasattr(kpca, "inverse_transform") == bool(asked and fitted)  # what was learnt stays
 
 
+@pytest.mark.parametrize("asked", [None, "all"])
+@pytest.mark.parametrize(
+    "model", [PCA(gap=0.05), KernelPCA(kernel="rbf", gap=0.05), PCA(gap=0.05, svd_solver="krylov")]
+)
+def test_a_gap_of_all_components_is_said_to_have_no_effect(model, asked):
+    with pytest.warns(UserWarning, match=r"gap=0.05 has no effect.*Set n_components"):
+        clone(model).set_params(n_components=asked).fit(X[:30])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(model).set_params(n_components=2).fit(X[:30])
+
+
 def test_a_kernel_that_changes_after_the_fit_changes_nothing():
     kpca = KernelPCA(2, kernel=RBF(0.1), preimage=Ridge()).fit(Z)
     scores, rows = kpca.transform(NEW), kpca.reconstruct(NEW)

@@ -449,6 +449,11 @@ class ProjectionEstimator(
         if self.gap is None:
             return
         gap, k = format_parameter("gap", self.gap), self.n_components_
+        if wanted in (None, "all"):
+            warn(
+                f"{gap} has no effect: all components are computed, and they explain all of the "
+                f"variance. Set n_components, for example {format_parameter('n_components', 10)}."
+            )
         fewer = isinstance(wanted, Integral) and k < int(wanted)
         fewer = fewer and self.projection_.total_variance > 0.0
         if certificate.gap.kind == "estimate":
