@@ -65,6 +65,7 @@ def notes(options: Options, table: Table) -> list[str]:
     dropped = [name for name in table.dropped if _matches(name, options.dropped)]
     if dropped:
         texts.append(f"left out by --drop: {format_names(dropped)}.")
+    texts += table.remarks
     if table.dominant and options.scale == "none":
         texts.append(f"{table.dominant} --scale zscore gives all columns the same variance.")
     return texts

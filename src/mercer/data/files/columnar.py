@@ -139,6 +139,7 @@ def read_columnar(paths: Sequence[Path], root: Path, request: Request, tick: Tic
         columns=columns,
         weights=next((_floats(columns[i], np.float64) for i in roles.weights), None),
         reasons={i: "text" if text[i] else kinds[i] for i in roles.features},
+        flags=[i for i in features if types[names[i]] == pl.Boolean],
     )
 
 

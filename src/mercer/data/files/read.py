@@ -121,7 +121,8 @@ def read_table(
     missing : {"refuse", "keep"}
         Whether missing values raise `MissingValues`, or are NaN in the rows.
     remarks : bool
-        Whether to look for a feature that has nearly all of the variance, in some of the rows.
+        Whether to look for features that may number the rows or be identifiers, that are constant
+        or true and false, or that have nearly all of the variance: in ``remarks`` and ``dominant``.
     format : str, optional
         The file format, such as ``"csv"``, if the path has no suffix. Standard input is read as
         CSV unless its first bytes indicate another format.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,18 +19,13 @@ from mercer import extras
 from mercer.config import format_bytes, get_config
 from mercer.data.derived import count_missing
 from mercer.data.errors import BudgetError, FileError, MissingValues, format_names
+from mercer.data.files.remarks import ID_NAME, dominant_feature, feature_remarks
 from mercer.data.in_memory import ArraySource, SparseSource
 from mercer.data.source import Source
-from mercer.messages import as_python, counted, format_parameter, percent
+from mercer.messages import as_python, counted, format_parameter
 
 Values = npt.NDArray[Any]
 
-ID_NAME = re.compile(
-    r"(?i:ids?|idx|index|rows?|row[ _.-]?(names?|numbers?|nr|no)|uuid|guid|barcodes?|accession|"
-    r"samples?|specimen|subject|patient|(samples?|subject|patient)[ _.-]?(names?|no|nr)|names?)"
-    r"|.*[ _.-](?i:id|uuid|barcode)|.*[a-z](Id|ID)|Unnamed: 0"
-)
-"""Names of identifiers: id, sample_id, PassengerId, the row names of R and pandas."""
 MISSING = (
     *("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "-NaN", "-nan", "null", "NULL", "Null"),
     *("None", "<NA>", "#N/A", "#NA", "#N/A N/A", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
@@ -46,10 +40,6 @@ _DAY = r"^\d{4}-\d{2}-\d{2}$"
 # Columns named like identifiers whose values are examined; any further ones are ordinary columns.
 _CANDIDATES = 8
 _MOST_COLUMNS = 2**24
-# Values, of evenly spaced rows, that variances are estimated from.
-_SAMPLE = 100_000
-# A feature with a larger share of the total variance is remarked on.
-_DOMINANT = 0.95
 
 
 @dataclass(frozen=True)
@@ -351,6 +341,8 @@ class Table:
     """The column with the row names."""
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Why columns were left out that the user did not leave out."""
+    remarks: tuple[str, ...] = ()
+    """What is unusual about features, if that was requested."""
     dominant: str = ""
     """Names the feature that has nearly all of the variance, if that was requested."""
 
@@ -387,13 +379,14 @@ def make_table(
     columns: Mapping[int, Any] | None = None,
     weights: Values | None = None,
     reasons: Mapping[int, str] | None = None,
+    flags: Sequence[int] = (),
     named: bool = True,
 ) -> Table:
     """Return the table of a file; raise if missing values are not allowed.
 
     `features` are the columns of the source; `missing` counts their missing entries, and is None if
     nobody has counted. The first of `ids` names the rows; `columns` has the values of columns next
-    to the rows, and `reasons` say why others are left out.
+    to the rows, `reasons` say why others are left out, and `flags` have entries true or false.
     """
     names, columns, features = roles.names, columns or {}, features or roles.features
     used = list(map(names.__getitem__, features))
@@ -420,6 +413,11 @@ def make_table(
         else dict.fromkeys({*roles.candidates} - {*roles.features}, "an index")
     )
     why |= {**(reasons or {}), **dict.fromkeys({*ids} & {*roles.features}, "identifier")}
+    remarks, dominant = list[str](), ""
+    if request.remarks:
+        flagged = [names[i] for i in features if i in flags]
+        remarks = feature_remarks(source, used, flagged, request.columns or (), named)
+        dominant = dominant_feature(source, used)
     source.names = used if named else None
     source.id = None if own is None else names[own]
     source.extra_columns = {names[i]: columns[i] for i in extra}
@@ -430,22 +428,9 @@ def make_table(
         counts,
         source.id,
         {names[i]: why[i] for i in dropped if i in why},
-        dominant_feature(source, used) if request.remarks and not source.sparse else "",
+        tuple(remarks),
+        dominant,
     )
-
-
-def dominant_feature(source: Source, names: Sequence[str]) -> str:
-    """Name the feature that has nearly all of the variance of some rows, if there is one."""
-    n, d = source.shape
-    at = np.linspace(0, n - 1, min(n, max(10, _SAMPLE // d))).astype(np.int64)
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # columns without values
-        variances = np.nan_to_num(np.nanvar(source.take(at).astype(np.float64), axis=0))
-    total, i = variances.sum(), int(np.argmax(variances))
-    if d < 2 or not variances[i] > _DOMINANT * total:
-        return ""
-    share = percent(min(0.9999, variances[i] / total))
-    return f"{names[i]!r} has about {share} of the total variance, more than all others together."
 
 
 def make_unnamed_table(

@@ -360,6 +360,8 @@ class TextColumns:
         self.named, self.delimiter = file.named, file.delimiter
         self.numeric = {*roles.features, *roles.weights}
         self.reasons: dict[int, str] = {}
+        self.flags: set[int] = set()
+        """Columns with entries that are true or false."""
         # As text, identifiers keep every digit.
         self.texts: dict[int, tuple[Any, ...]] = dict.fromkeys(roles.extra + roles.candidates, ())
         self.weights: list[npt.NDArray[Any]] = []
@@ -411,6 +413,7 @@ class TextColumns:
         flags = known.is_in([*TRUE, *FALSE])
         odd = known.is_not_null() & numbers.is_null() & ~flags.fill_null(True)
         if not odd.any():
+            self.flags |= {i} if flags.any() else set()
             numbers = numbers.fill_null(known.is_in(TRUE).cast(pl.Float64))
             block.rows = np.require(block.rows, requirements="W")
             block.rows[:, i] = numbers.to_numpy()
@@ -455,6 +458,7 @@ class TextColumns:
             columns=columns,
             weights=np.concatenate(self.weights) if self.weights else None,
             reasons={**self.reasons, **dict.fromkeys(empty, "no values")},
+            flags=list(self.flags),
             named=self.named,
         )
 
