@@ -64,6 +64,7 @@ def test_the_report_of_one_command(mercer, survey, tmp_path, ids, asked):
     notes = re.findall(r"<li>(.*?)</li>", text[text.index('id="data-notes"') :], re.S)
     said = " ".join(notes).replace("&#39;", "'")
     assert "Left out: 'day' (dates); 'code' (text)." in said
+    assert "'batch' is constant: it has no variance." in said
     assert "'length' has about 99" in said
     assert "1 missing value imputed with column means, in 'width'." in said
     assert ("'sample_id' is used as row names" in said) == (not asked)
@@ -261,7 +262,7 @@ def test_a_share_in_percent(mercer, iris, text):
     assert facts["components"] == 2
     for wrong in ("0%", "100%", "195%"):
         done = mercer("fit", iris, "--components", wrong, "-o", "n.mercer", code=2)
-        assert "range (0.0, 1.0)" in done.err
+        assert f"--components {wrong} must be an integer such as 2, a share" in done.err
 
 
 def test_a_full_disk_names_the_file(tmp_path):
@@ -290,6 +291,27 @@ def test_a_full_disk_names_the_file(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("mercer fit x.csv --method kry", "krylov"),
+        ("mercer fit x.csv --scale z", "zscore"),
+        ("mercer compare x.csv --kernel lap", "laplacian"),
+        ("mercer novelty fit x.csv --preimage fix", "fixed_point"),
+        ("mercer report m x --format par", "parquet"),
+    ],
+)
+def test_values_are_completed(words, expected, monkeypatch, capsys):
+    from mercer.cli.app import app
+
+    monkeypatch.setenv("_MERCER_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    with pytest.raises(SystemExit):
+        app([], prog_name="mercer")
+    assert expected in capsys.readouterr().out.split()
+
+
 def test_an_identifier_beside_the_one_asked_for_is_left_out(mercer, tmp_path):
     lines = [f"{30 - i},{i % 4},{i * i % 7}.5,{i % 5}.5" for i in range(30)]
     (tmp_path / "x.csv").write_text("\n".join(["sample,batch,a,b", *lines]))
@@ -303,6 +325,18 @@ def test_an_identifier_beside_the_one_asked_for_is_left_out(mercer, tmp_path):
     more = ("--id", "batch", "--columns", "sample,*", "-o", "m.mercer", "--force")
     mercer("fit", "x.csv", *more)
     assert list(load("m.mercer").feature_names_in_) == ["sample", "a", "b"]
+
+
+def test_a_remedy_names_all_columns_and_works(mercer, tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{1e11 + i:.0f},{-1e11 - i * i:.0f},{x}" for i, x in enumerate(rng.normal(size=20))]
+    (tmp_path / "x.csv").write_text("\n".join(['"a, b",neg,x', *lines]))
+    done = mercer("fit", "x.csv", "-o", "m.mercer")
+    assert "'a, b', 'neg' may be identifiers or times" in done.err
+    assert """--drop '"a, b",neg' excludes them.""" in done.err
+    assert "may be identifiers or times" in mercer("plan", "x.csv").err
+    mercer("fit", "x.csv", "--drop", '"a, b",neg', "-o", "m.mercer", "--force")
+    assert list(load("m.mercer").feature_names_in_) == ["x"]
 
 
 @pytest.mark.parametrize(

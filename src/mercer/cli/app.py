@@ -16,7 +16,7 @@ import typer
 from mercer import __version__
 from mercer.cli import console
 from mercer.cli.console import Reporter, replace_unencodable
-from mercer.cli.options import Options
+from mercer.cli.options import COMPLETED, Options, completion
 
 _COMMON = ("memory", "json", "debug")
 _COLUMNS = ("id", "drop", "na", "format")
@@ -109,6 +109,7 @@ def _add(
     for option in options:
         info = copy.copy(known[option].metadata["typer"])
         info.help = (helps or {}).get(option, info.help)
+        info.autocompletion = completion(option) if option in COMPLETED else None
         default = {option: known[option].default, **required, **(optional or {})}[option]
         kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[hints[option], info]
         parameters.append(inspect.Parameter(option, kind, default=default, annotation=annotation))

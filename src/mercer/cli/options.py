@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -155,3 +156,37 @@ class Options:
     def copied(self) -> list[str]:
         """Columns to copy to the output."""
         return _split_names(self.keep) or []
+
+
+COMPLETED = (
+    *("components", "format", "gamma", "impute", "kernel", "method", "preimage", "scale"),
+    "select",
+)
+"""Options whose values the shell completes."""
+
+
+def completion(option: str) -> Callable[[str], list[str]]:
+    """Return the function that completes the values of an option in the shell."""
+
+    def complete(incomplete: str) -> list[str]:
+        from mercer.data.files import READERS
+        from mercer.kernels.base import KERNELS
+        from mercer.landmarks import RULES
+        from mercer.planning import METHODS, NAMES
+        from mercer.preimage import PREIMAGES
+        from mercer.rules import NAMED
+
+        values: dict[str, Iterable[str]] = {
+            "components": ("all", *NAMED),
+            "format": [suffix[1:] for suffix in READERS],
+            "gamma": ("median", "scale"),
+            "impute": ("mean",),
+            "kernel": KERNELS,
+            "method": sorted({*METHODS, *NAMES}),
+            "preimage": ("auto", *PREIMAGES),
+            "scale": SCALES,
+            "select": RULES,
+        }
+        return [value for value in values[option] if value.startswith(incomplete)]
+
+    return complete
