@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mercer.extras import extra
+from mercer.messages import format_parameter
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class Settings:
             ("checkpoint_seconds", positive, "a number of seconds, above 0"),
         ):
             if not valid:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be {expected}.")
+                given = format_parameter(name, getattr(self, name))
+                raise ValueError(f"{given} must be {expected}.")
 
     @property
     def budget(self) -> int:
@@ -161,7 +163,8 @@ def parse_bytes(size: int | str) -> int:
     if isinstance(size, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", size.lower())
         if match is None:
-            raise ValueError(f'memory={size!r} is not a size. Write it as "512MiB" or "4 GB".')
+            given = format_parameter("memory", size)
+            raise ValueError(f'{given} is not a size. Write it as "512MiB" or "4 GB".')
         number, unit, binary = match.groups()
         size = int(float(number) * (1024 if binary else 1000) ** " kmgt".index(unit or " "))
     if not isinstance(size, Integral) or isinstance(size, bool) or size <= 0:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import re
 from typing import Any
 
 import numpy as np
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils._param_validation import validate_parameter_constraints
 
 from mercer import methods
 from mercer.arrays import Array
@@ -26,8 +26,9 @@ from mercer.landmarks import RULES
 from mercer.linalg import Moments
 from mercer.methods.preparation import column_deviation
 from mercer.planning import METHODS, NAMES
+from mercer.preimage import PREIMAGES
 from mercer.problem import Problem
-from mercer.rules import Count
+from mercer.rules import NAMED, Count
 
 _FEW, _SHARE = 10, 0.95
 
@@ -37,7 +38,8 @@ def build_estimator(options: Options, components: Any = _FEW) -> Any:
     if options.scale not in SCALES:
         reject("--scale", options.scale, SCALES)
     shared: dict[str, Any] = {"gap": options.gap, "random_state": options.seed}
-    count, scale = _parse_number(options.components), options.scale == "zscore"
+    count = _parse_number(options.components) or options.components  # "0" is not a number of them
+    scale = options.scale == "zscore"
     if options.kernel is None:
         count = _SHARE if options.components is None else count
         estimator: Any = PCA(count, svd_solver=_build_solver(options), scale=scale, **shared)
@@ -50,16 +52,31 @@ def build_estimator(options: Options, components: Any = _FEW) -> Any:
             preimage=options.preimage,
             **shared,
         )
-    return validated(estimator)
+    return validated(estimator, options)
 
 
-def validated(estimator: Any) -> Any:
+def validated(estimator: Any, options: Options) -> Any:
     """Return an estimator whose parameters are valid; raise if the command line set others."""
-    try:
-        estimator._validate_params()
-    except ValueError as error:
-        text = re.sub(r"The '(\w+)' parameter of \w+", lambda m: as_option(m[1]), str(error))
-        raise UsageError(text) from None
+    rules = ", ".join(name for name in NAMED if options.kernel is None or name != "mle")
+    constraints, values = estimator._parameter_constraints, estimator.get_params(deep=False)
+    for name, accepted in (
+        (
+            "n_components",
+            "an integer such as 2, a share of the variance between 0 and 1 such as 0.95 or 95%, "
+            f"or a rule: all, {rules}",
+        ),
+        ("gap", "at least 0 and below 1: 0.01 is one percent"),
+        ("gamma", "median, scale or a number above 0"),
+        ("preimage", f"one of auto, {', '.join(PREIMAGES)}"),
+        ("contamination", "a share of the rows, above 0 and at most 0.5"),
+    ):
+        option = name.removeprefix("n_")
+        try:
+            if name in values:
+                only = {name: constraints[name]}
+                validate_parameter_constraints(only, {name: values[name]}, "")
+        except ValueError:
+            raise UsageError(f"--{option} {getattr(options, option)} must be {accepted}.") from None
     return estimator
 
 

@@ -37,10 +37,11 @@ _EXPECTED = (ValueError, TypeError, MemoryError, OSError, ImportError, NotImplem
 
 _SAME_NAME = (
     *("kernel", "gamma", "method", "select", "preimage", "gap", "memory", "checkpoint", "format"),
-    *("columns", "drop", "id", "na", "impute", "contamination"),
+    *("columns", "drop", "id", "na", "impute"),
 )
 # Parameters of Python, and the options that set them.
 _OPTIONS = {name: f"--{name}" for name in _SAME_NAME} | {
+    "checkpoint_seconds": "--checkpoint-seconds",
     "n_components": "--components",
     "n_basis": "--basis",
     "svd_solver": "--method",
@@ -256,6 +257,8 @@ def error_text(error: BaseException) -> str:
     text = str(error).strip()
     if isinstance(error, MissingValues):
         return f"{error.summary} Use --impute mean, or drop those rows or columns."
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return _missing_file(Path(os.fsdecode(error.filename)))
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f"{error.filename}: "  # a pipe has no name
         return f"{where}{error.strerror[0].lower()}{error.strerror[1:]}."
@@ -267,6 +270,15 @@ def error_text(error: BaseException) -> str:
         f"This is a bug in Mercer, {type(error).__name__}: {text or 'no message'}. "
         f"Run the command again with --debug and report the output."
     )
+
+
+def _missing_file(path: Path) -> str:
+    """Say that a file or its folder does not exist, and which file has a similar name."""
+    if not path.parent.is_dir():
+        return f"{path}: no such file; the folder {path.parent} does not exist."
+    near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1, cutoff=0.75)
+    hint = f" Did you mean {path.parent / near[0]}?" if near else ""
+    return f"{path}: no such file.{hint}"
 
 
 def reject(option: str, name: str, known: tuple[str, ...]) -> NoReturn:

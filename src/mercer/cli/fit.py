@@ -41,7 +41,7 @@ def fit_detector(options: Options, reporter: Reporter) -> Result:
         options = replace(options, kernel="rbf")
     inner = build.build_estimator(options, default_components())
     detector = NoveltyDetector(inner, contamination=options.contamination)
-    return _fit("novelty fit", build.validated(detector), options, reporter)
+    return _fit("novelty fit", build.validated(detector, options), options, reporter)
 
 
 def _fit(name: str, estimator: Any, options: Options, reporter: Reporter) -> Result:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +15,7 @@ from mercer.cli.console import Reporter, WorkError, as_option, reject
 from mercer.cli.options import Options
 from mercer.data import Source, StringSource
 from mercer.data.errors import format_names
-from mercer.data.files import (
-    NAMELESS,
-    MissingValues,
-    Table,
-    read_table,
-    split_path,
-)
+from mercer.data.files import NAMELESS, MissingValues, Table, is_url, read_table, split_path
 from mercer.estimators.inspection import parts
 from mercer.messages import counted
 
@@ -28,7 +25,7 @@ def read_training(options: Options, reporter: Reporter) -> Table:
     if options.impute not in (None, "mean"):
         reject("--impute", options.impute, ("mean",))
     table = read_table(
-        options.data,
+        existing(options.data),
         columns=options.names,
         label=options.label,
         weights=options.weights,
@@ -43,6 +40,14 @@ def read_training(options: Options, reporter: Reporter) -> Table:
     for text in notes(options, table):
         reporter.note(text)
     return table
+
+
+def existing(data: str) -> str:
+    """Return the path of the data; raise if there is no such file."""
+    path = split_path(data)[0]
+    if data == "-" or is_url(data) or has_magic(data) or path.exists():
+        return data
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
 
 def notes(options: Options, table: Table) -> list[str]:
@@ -102,7 +107,7 @@ def read_new(
     imputes = any(type(step).__name__ == "SimpleImputer" for step in parts(model)[0])
     try:
         table = read_table(
-            options.data,
+            existing(options.data),
             columns=columns,
             keep=keep,
             optional=[name for name in others if name is not None],
