@@ -364,7 +364,7 @@ def test_a_kept_column_is_a_feature_only_where_it_is_named(mercer, iris):
 
 
 @pytest.mark.parametrize("options", [(), ("--id", "a")])
-@pytest.mark.parametrize("name", ["x.txt"])
+@pytest.mark.parametrize("name", ["x.txt", "x.tsv"])
 def test_a_table_under_the_name_of_other_text(mercer, tmp_path, name, options):
     (tmp_path / name).write_text('"a" "b"\n"s1" 1 2\n"s2" 3 5\n"s3" 4 4\n')
     if name == "x.txt" or not options:

@@ -181,7 +181,10 @@ def test_the_default_of_r(tmp_path, sep, quote):
     [
         "# made by hand, on a Monday\n" + TABLE,
         "# one\n#\n# two, three\n\n" + TABLE,
-        "# made\r\n\r\na,b\r\n1,2\r\n3,5\r\n4,4\r\n",
+        "#a,b\n1,2\n3,5\n4,4\n",
+        "# made\n# a,b\n1,2\n3,5\n4,4\n",
+        "# made\r\n\r\na,b\r\n1,2\r\n# in between\r\n3,5\r\n4,4\r\n",
+        "# made\na,b\n1,2\n#3,4\n3,5\n4,4\n# the end\n",
     ],
 )
 def test_comments(tmp_path, text):
@@ -193,12 +196,12 @@ def test_comments(tmp_path, text):
 
 
 def test_comments_and_no_rows(tmp_path):
-    (tmp_path / "x.csv").write_text("# made\na,b\n")
+    (tmp_path / "x.csv").write_text("# made\na,b\n# the end")
     with pytest.raises(FileError, match="has a header, but no rows"):
         read_table(tmp_path / "x.csv")
 
 
-def test_a_number_sign_is_a_comment_only_at_the_top(tmp_path):
+def test_a_number_sign_is_a_comment_only_below_others(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text('tag,a,b\n#1,1,2\n#2,3,5\n"x\n#y",4,4\n')
     table = read_table(path, keep=["tag"])
@@ -319,7 +322,7 @@ def write_mixed(folder):
         ("x.csv", "a,b\n1,2\n,5\n4,4\n", ["a", "b"]),
         ("x.tsv", pd.DataFrame({"a": [1, 2], "b": [4, 2]}).to_parquet, ["a", "b"]),
         ("rows", write_mixed, ["a", "b"]),
-        ("x.txt", R, ["a", "b"]),
+        *((name, R, ["a", "b"]) for name in ("x.txt", "x.tsv")),
     ],
 )
 def test_the_call_that_a_fit_to_a_path_advises_works(tmp_path, name, write, names):

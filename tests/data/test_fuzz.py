@@ -48,7 +48,7 @@ def originals() -> dict[str, list[bytes]]:
         (head + body).encode(),
         body.replace(",", ";").encode(),
         b'"",id,"x ""y""",flag\r\n1,a,"1.5",true\r\n2,"b\n,c",2.5,false\r\n3,NA,,true\r\n',
-        b"# made, by\n#hand\nid,a,b\n17,1.5,2\n18,2.5,3\n19,,4\n",
+        b"# made, by\n#hand\nid,a,b\n17,1.5,2\n# so, 1\n18,2.5,3\n19,,4\n",
         b'"a" "b"\n"r 1" 1.5 2\n"r2" 2.5 3\n',
     ]
     found[".gz"] = [gzip.compress(text) for text in found[".csv"]]

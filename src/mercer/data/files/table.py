@@ -166,6 +166,9 @@ def choose_features(
         option = request.option("columns", [roles.names[ids[0]]])
         which = format_names(roles.names[i] for i in ids)
         text += f" Identifiers are not features: {which}. To use one, pass {option}."
+    if delimiter == "\t" and len(roles.names) == 1:
+        option = request.option("format", "csv")
+        text += f" If the delimiter is different, read it with {option}."
     raise FileError(text)
 
 

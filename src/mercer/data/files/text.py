@@ -160,12 +160,18 @@ class TextFile:
 
 
 class Delimited(TextFile):
-    """Delimited text, after comments with #; without a delimiter, it is found."""
+    """Delimited text; without a delimiter, it is found.
+
+    If the first line is a comment with #, other lines that begin with # are comments, too.
+    """
 
     def __init__(self, raw: BinaryIO, name: str, request: Request, delimiter: str = "") -> None:
         super().__init__(raw, name, request)
         self.read(self.size)
-        self.take(len(self.text) - len(re.sub(r"\A\n*(#.*\n*)*", "", self.text)))
+        self.take(len(self.text) - len(self.text.lstrip("\n")))
+        self.comments = self.text.startswith("#")
+        if self.comments:
+            self.take(_comment_length(self.text))
         if not self.text:
             raise FileError(f"{name} is empty: it has neither a header nor rows.")
         self.delimiter = delimiter or find_delimiter(self.text)
@@ -174,8 +180,11 @@ class Delimited(TextFile):
         while not self.ended and self._mask()[0].count("\n") < 2:
             self._grow()
         end = self._mask()[0].find("\n") + 1 or len(self.text)
+        sample = self.text
+        if self.comments:  # a header that is a comment begins with #
+            sample = re.sub(r"(?m)^#.*", "", sample.lstrip("# "))
         try:
-            _, (fields, *rows) = zip(*islice(self._records(self.text, 1), _SAMPLE), strict=True)
+            _, (fields, *rows) = zip(*islice(self._records(sample, 1), _SAMPLE), strict=True)
         except (csv.Error, ValueError) as error:
             raise FileError(f"{name}: the header cannot be read ({error}).") from None
         names = column_names(fields, name)
@@ -206,9 +215,12 @@ class Delimited(TextFile):
             if not end:
                 self._grow()
                 continue
-            line, text = self.line, self.take(end)
+            line, text, masked = self.line, self.take(end), masked[:end]
+            for comment in reversed([*re.finditer("(?m)^#.*", masked)] if self.comments else []):
+                text = text[: comment.start()] + text[comment.end() :]
+                masked = masked[: comment.start()] + masked[comment.end() :]
             if text.strip("\n"):
-                yield self._convert(text, masked[:end], line)
+                yield self._convert(text, masked, line)
 
     def _mask(self) -> tuple[str, int]:
         """Return the text with quoted fields masked, and where one is open at its end, or -1."""
@@ -292,6 +304,7 @@ def column_names(fields: Sequence[str], path: str) -> list[str] | None:
 def find_delimiter(text: str) -> str:
     """Return the delimiter that gives most lines as many fields as the first; else a comma."""
     lines = list(filter(None, text[:_PIECE].split("\n")))[:_SAMPLE]
+    lines = list(filterfalse(re.compile("#").match, lines)) or lines
 
     def share(delimiter: str) -> float:
         try:
@@ -307,6 +320,20 @@ def find_delimiter(text: str) -> str:
 
     best = max(_DELIMITERS, key=share)
     return best if share(best) else ","
+
+
+def _comment_length(text: str) -> int:
+    """Return the length of the comments that text begins with.
+
+    The last of them is the header if it has as many fields as the line below, which is a row: it
+    holds a number.
+    """
+    end = len(text) - len(re.sub(r"\A(#.*\n*)+", "", text))
+    last = text[:end].rstrip().rfind("\n") + 1
+    delimiter = find_delimiter(text[end:])
+    names, row = (part.split("\n")[0].split(delimiter) for part in (text[last:], text[end:]))
+    numbers = any(NUMBER.fullmatch(field.strip('"')) for field in row)
+    return last if numbers and len(names) == len(row) > 1 else end
 
 
 def read_text(
