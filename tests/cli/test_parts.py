@@ -73,6 +73,7 @@ def test_notes_are_said_once(capsys):
         ("n_basis", ..., "n_basis", "--basis"),
         ("svd_solver", "full", "svd_solver='full'", "--method full"),
         ("method", Subset(40), "method=Subset(40)", "--method subset --basis 40"),
+        ("method", Subset(), "method=Subset()", "--method subset"),
         ("method", RandomFeatures(9), "method=RandomFeatures(9)", "method=RandomFeatures(9)"),
         ("kernel", "rbf(1) + poly(2)", "kernel='rbf(1) + poly(2)'", "--kernel 'rbf(1) + poly(2)'"),
         ("drop", ["a, b", "c"], "drop=['a, b', 'c']", """--drop '"a, b",c'"""),

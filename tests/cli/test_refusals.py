@@ -20,7 +20,7 @@ def no_files(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["fti"], 2, "No such command 'fti'"),
+        (["fti"], 2, "No such command 'fti'. Did you mean 'fit'? See mercer --help."),
         (["fit", "{iris}"], 2, "Missing option"),
         (["fit"], 2, "Missing argument"),
         (["fit", "{iris}", "-o", "m.mercer", "--kernl", "rbf"], 2, "--kernl"),

@@ -297,7 +297,8 @@ def run(arguments: list[str]) -> int:
             return console.USAGE
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "mercer"
-        text = f"{command}: {message.rstrip('.')}. See {command} --help."
+        end = "" if message.endswith(("?", ".")) else "."
+        text = f"{command}: {message}{end} See {command} --help."
         return console.fail(text, console.USAGE, "--json" in arguments)
     except typer.Abort:
         return 130

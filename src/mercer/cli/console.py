@@ -194,9 +194,9 @@ def as_option(name: str, value: Any = ...) -> str:
         return _OPTIONS[name]
     if hasattr(value, "get_params") and name == "method":
         basis = value.get_params(deep=False).get("n_basis")
-        if basis is None or type(value)(basis) != value:  # it has parameters without an option
-            return as_python(name, value)
-        return f"--method {value.name} --basis {basis}"
+        if type(value)(*[] if basis is None else [basis]) != value:
+            return as_python(name, value)  # it has parameters without an option
+        return f"--method {value.name}" + ("" if basis is None else f" --basis {basis}")
     if name == "n_components" and value is None:
         value = "all"
     if isinstance(value, list):
