@@ -91,13 +91,12 @@ def _candidates(source: Source) -> list[int]:
     """Return the columns that are constant, distinct integers or long integers in some rows."""
     rows = np.sort(_sample(source), axis=0)  # NaN last
     with np.errstate(invalid="ignore"):
-        steps, whole = (
-            np.diff(rows, axis=0),
-            ((rows == np.floor(rows)) | np.isnan(rows)).all(axis=0),
-        )
-        long = ((np.abs(rows) >= _LONG) | np.isnan(rows)).all(axis=0)
+        steps, missing = np.diff(rows, axis=0), np.isnan(rows)
+        whole = ((rows == np.floor(rows)) | missing).all(axis=0)
+        long = ((np.abs(rows) >= _LONG) | missing).all(axis=0)
     found = (steps == 0).all(axis=0) | whole & (long | (steps != 0).all(axis=0))
-    return np.flatnonzero(found)[: get_config().budget // (64 * source.shape[0])].tolist()
+    most = get_config().budget // (64 * source.shape[0])
+    return list(np.flatnonzero(found)[:most])
 
 
 def _columns(source: Source, at: list[int]) -> Values:
