@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,31 +21,6 @@ __all__ = [
     "is_real",
     "require",
 ]
-
-
-def check_positive(owner: Any, *names: str) -> None:
-    """Require finite numbers above 0."""
-    _check_numbers(owner, names, "a positive number", above=0.0)
-
-
-def check_nonnegative(owner: Any, *names: str) -> None:
-    """Require finite numbers of 0 or more."""
-    _check_numbers(owner, names, "a number, 0 or more", least=0.0)
-
-
-def check_finite(owner: Any, *names: str) -> None:
-    """Require finite numbers."""
-    _check_numbers(owner, names, "a finite number")
-
-
-def check_fraction(owner: Any, *names: str) -> None:
-    """Require numbers above 0 and at most 1."""
-    _check_numbers(owner, names, "a number above 0 and at most 1", above=0.0, most=1.0)
-
-
-def check_integer(owner: Any, *names: str) -> None:
-    """Require integers of at least 1."""
-    _check_numbers(owner, names, "an integer of at least 1", least=1.0, integer=True)
 
 
 def require(owner: Any, name: str, valid: bool, expected: str) -> None:
@@ -66,14 +42,14 @@ def is_positive_integer(value: Any) -> bool:
 
 def _check_numbers(
     owner: Any,
-    names: tuple[str, ...],
+    *names: str,
     expected: str,
-    *,
     least: float = -math.inf,
     above: float = -math.inf,
     most: float = math.inf,
     integer: bool = False,
 ) -> None:
+    """Require parameters of an object to be finite numbers in a range."""
     for name in names:
         value = getattr(owner, name)
         if isinstance(value, numbers.Real) and not isinstance(
@@ -87,3 +63,14 @@ def _check_numbers(
         valid = valid and not isinstance(value, bool) and above < value and least <= value <= most
         if not valid or (integer and value != int(value)):
             require(owner, name, False, expected)
+
+
+check_positive = partial(_check_numbers, expected="a positive number", above=0.0)
+check_nonnegative = partial(_check_numbers, expected="a number, 0 or more", least=0.0)
+check_finite = partial(_check_numbers, expected="a finite number")
+check_fraction = partial(
+    _check_numbers, expected="a number above 0 and at most 1", above=0.0, most=1.0
+)
+check_integer = partial(
+    _check_numbers, expected="an integer of at least 1", least=1.0, integer=True
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from math import cos, log, pi, sin, sqrt
 from numbers import Integral
@@ -146,6 +147,7 @@ class Rule(Params):
             raise ValueError(f"{self!r}: {text}")
 
 
+@dataclass(eq=False, repr=False)
 class Count(Rule):
     """Keep k components.
 
@@ -155,8 +157,7 @@ class Count(Rule):
     2
     """
 
-    def __init__(self, k: int) -> None:
-        self.k = k
+    k: int
 
     def first_guess(self, n: int, d: int) -> int | None:
         return self.k
@@ -172,7 +173,7 @@ class Count(Rule):
             )
 
     def _choose(self, spectrum: PartialSpectrum) -> int | None:
-        return spectrum.limit(int(self.k))
+        return int(self.k) if self.k <= len(spectrum.values) else None
 
 
 class Fraction(Rule):

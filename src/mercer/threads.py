@@ -70,10 +70,7 @@ def in_threads(work: Callable[[S], T], parts: Sequence[S]) -> list[T]:
     if len(parts) == 1:
         return [work(parts[0])]
 
-    def run(part: S) -> T:
-        with working():
-            return work(part)
-
+    run = working()(work)
     with serial_blas():
         others = []
         for part in parts[1:]:  # with the caller's settings
@@ -103,7 +100,7 @@ def working() -> Iterator[None]:
     """Mark this thread as a worker: what runs in it starts no others, and reports no progress."""
     before, _worker.busy = getattr(_worker, "busy", False), True
     try:
-        with progress.quiet():  # the task as a whole was announced
+        with progress.context(progress.listening, ()):  # the task as a whole was announced
             yield
     finally:
         _worker.busy = before

@@ -220,7 +220,7 @@ def test_fewer_frequencies_than_kernels():
 
 
 def test_the_city_block_has_no_orthogonal_frequencies():
-    with pytest.raises(ValueError, match='norm="l2" has them'):
+    with pytest.raises(ValueError, match='use norm="l2"'):
         model(method=RandomFeatures(5, orthogonal=True), kernel=Laplacian(norm="l1")).fit(X)
 
 

@@ -155,7 +155,7 @@ def column_signs(V: Array) -> Vector:
     if not d or not k:
         return np.ones(int(k))
     sizes = np.abs(V.T, order="C") if isinstance(V, np.ndarray) else xp.abs(V.T)
-    largest = V[xp.argmax(sizes, axis=1), xp.arange(k, device=device(V))]
+    largest = V[xp.argmax(sizes, axis=1), like(np.arange(k), V)]
     return np.where(to_numpy(largest) < 0.0, -1.0, 1.0)
 
 

@@ -26,8 +26,7 @@ class NonFiniteSearch(Fold):
 
     label = "looking for NaN"
 
-    def __init__(self) -> None:
-        self.found: tuple[int, int, float] | None = None
+    found: tuple[int, int, float] | None = None
 
     def add(self, block: Block) -> None:
         rows = block.rows

@@ -203,7 +203,7 @@ class Source(ABC):
             return self.remote.fold(self, state)
         n, settings = self.shape[0], get_config()
         workers = 1
-        shape = self.unmapped()[0].shape
+        shape = (self.source if isinstance(self, Mapped) else self).shape
         small = settings.block_rows is None and len(shape) > 1
         small = small and n * (8 * shape[1] + self.row_bytes + state.row_bytes) < SMALL_BYTES
         if self.parallel and not (small or state.ordered or state.nbytes > SPLIT_BYTES):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -143,6 +144,7 @@ class Stationary(Kernel):
         return Frequencies(omega, np.full(q, 1.0 / math.sqrt(q)))
 
 
+@dataclass(eq=False, repr=False)
 class RBF(DistanceDecay, Stationary):
     r"""The Gaussian kernel :math:`\exp(-\gamma\lVert x-y\rVert^2)`, γ = 1/(2σ²).
 
@@ -155,11 +157,9 @@ class RBF(DistanceDecay, Stationary):
     array([[0.6065]])
     """
 
+    gamma: float = 1.0
     name = "rbf"
     aliases = ("gaussian",)
-
-    def __init__(self, gamma: float = 1.0) -> None:
-        self.gamma = gamma
 
     @classmethod
     def from_sigma(cls, sigma: float) -> RBF:

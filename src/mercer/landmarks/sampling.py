@@ -6,9 +6,8 @@ from math import ceil, log
 
 import numpy as np
 
-from mercer.arrays import Matrix, Vector, eigh, like, to_numpy
-from mercer.data import Block
-from mercer.kernels.points import take_rows
+from mercer.arrays import Array, Matrix, Vector, eigh, like, to_numpy
+from mercer.data import Block, Source
 from mercer.landmarks.base import (
     Landmarks,
     Rows,
@@ -155,15 +154,27 @@ def leverage_scores(
     ridge = max(float(beta[k:].sum()) / k, _LEAST * float(beta.sum()) / len(beta))
     M, h = root[:, None] * U / np.sqrt(beta + ridge), columns.between(sample)
 
-    wanted = np.isin(np.arange(source.shape[0]), rows)
-
     def explained(block: Block) -> Matrix:
-        at, out = np.flatnonzero(wanted[block.start : block.stop]), np.zeros((block.length, 1))
-        some = Block(block.start, take_rows(block.rows, like(at, source.reference)), None)
-        out[at, 0] = ((h(some) @ M) ** 2).sum(axis=1)
-        return out
+        return np.asarray(((h(block) @ M) ** 2).sum(axis=1)[:, None])
 
-    extra, out = 24 * len(sample), np.empty((source.shape[0], 1))
-    source.map(explained, 1, np.float64, extra_bytes=extra).collect(out, "leverage scores")
-    scores: Vector = w[rows] * np.maximum(columns.diag[rows] - out[rows, 0], 0.0) / ridge
+    part = source if len(rows) == source.shape[0] else RowSelection(source, rows)
+    out = np.empty((len(rows), 1))
+    part.map(explained, 1, np.float64, extra_bytes=24 * len(sample)).collect(out, "leverage scores")
+    scores: Vector = w[rows] * np.maximum(columns.diag[rows] - out[:, 0], 0.0) / ridge
     return np.maximum(scores, _LEAST * scores.max()) if scores.any() else w[rows]
+
+
+class RowSelection(Source):
+    """Some rows of a source."""
+
+    def __init__(self, source: Source, rows: Rows) -> None:
+        self.source, self.rows, self.reference = source, rows, source.reference
+        self.shape = (len(rows), *source.shape[1:])
+        self.dtype, self.parallel, self.uneven = source.dtype, source.parallel, source.uneven
+
+    @property
+    def row_bytes(self) -> int:
+        return int(np.prod(self.shape[1:])) * self.dtype.itemsize
+
+    def read(self, start: int, stop: int) -> Array:
+        return self.source.take(self.rows[start:stop])

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.arrays import Matrix, Vector, to_numpy
+from mercer.arrays import Matrix, Vector, svd, to_numpy
 from mercer.checks import check_integer, check_positive
 from mercer.config import format_bytes, get_config
 from mercer.kernels import RBF, Kernel, Linear, as_kernel
@@ -205,11 +205,22 @@ class Distances(Preimage):
         converged = np.asarray(np.isfinite(delta).all(axis=1))
         neighbors = components.basis.rows[nearest]
         mean = neighbors.mean(axis=1)
-        centered = neighbors - mean[:, None, :]
-        lengths = np.einsum("qpd,qpd->qp", centered, centered)
-        change = lengths - np.where(converged[:, None], delta, 0.0)
-        inverse = np.linalg.pinv(centered, rcond=_FLAT)
-        rows = np.asarray(mean + 0.5 * np.einsum("qdp,qp->qd", inverse, change))
+        U, sigma, Vt = _svd_each(neighbors - mean[:, None, :])
+        lengths = np.einsum("qpr,qr->qp", U**2, sigma**2)
+        significant = sigma > _FLAT * sigma[:, :1]
+        inverse = np.where(significant, 0.5 / np.where(significant, sigma, 1.0), 0.0)
+        delta = np.where(converged[:, None], delta, 0.0)
+        coordinates = inverse * np.einsum("qpr,qp->qr", U, lengths - delta)
+        rows = np.asarray(mean + np.einsum("qr,qrd->qd", coordinates, Vt))
         # A point far from every row stays at the nearest.
         rows[~converged] = neighbors[~converged, 0]
         return rows, converged, np.zeros(len(rows))
+
+
+def _svd_each(matrices: Any) -> list[Any]:
+    """Return the singular value decompositions of a stack of matrices."""
+    try:
+        return list(np.linalg.svd(matrices, full_matrices=False))
+    except np.linalg.LinAlgError:  # for at least one matrix: each alone, by another driver
+        parts = [svd(np.asarray(x)) for x in matrices]
+        return [np.stack(arrays) for arrays in zip(*parts, strict=True)]

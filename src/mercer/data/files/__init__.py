@@ -6,7 +6,6 @@ from mercer.data.errors import FileError, MissingValues
 from mercer.data.files.read import (
     NAMELESS,
     READERS,
-    is_url,
     read_source,
     read_table,
     split_path,
@@ -23,7 +22,6 @@ __all__ = [
     "Request",
     "Table",
     "id_names",
-    "is_url",
     "read_source",
     "read_table",
     "split_path",

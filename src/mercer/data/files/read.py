@@ -195,11 +195,6 @@ def read_source(
     return table.source
 
 
-def is_url(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is the URL of something on a network."""
-    return _URL.match(str(path)) is not None
-
-
 def split_path(path: str | os.PathLike[str]) -> tuple[Path, str]:
     """Return the path of a file, and the name of the array or sheet that follows ``::``."""
     whole = Path(path).expanduser()
@@ -210,7 +205,7 @@ def split_path(path: str | os.PathLike[str]) -> tuple[Path, str]:
 def _table(path: str | os.PathLike[str], request: Request, format: str | None) -> Table:
     if not os.fspath(path):
         raise FileError("The file path is empty.")
-    if is_url(path):
+    if _URL.match(str(path)):
         raise FileError(f"{path} is a URL. Download it first, and pass the path of the file.")
     with progress.session():
         if os.fspath(path) == "-":
