@@ -187,6 +187,10 @@ def test_arrays_go_by_numbers(mercer, tmp_path):
     mercer("transform", "m.mercer", "x.npy", "-o", "t.csv")
     for name in ("s.csv", "t.csv"):
         assert read_table(name, id="0").extra["0"].tolist() == X[:, 0].tolist()
+    np.save("y.npy", X - [2**60 - 10**12, 0, 0, 0])
+    done = mercer("fit", "y.npy", "-o", "m.mercer", "--force")
+    assert "'0' may be an identifier" in done.err
+    assert "--drop '0'" in done.err
 
 
 def test_every_command_takes_them(mercer, survey):

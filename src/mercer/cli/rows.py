@@ -15,7 +15,7 @@ from mercer.cli.console import Reporter, WorkError, as_option, reject
 from mercer.cli.options import Options
 from mercer.data import Source, StringSource
 from mercer.data.errors import format_names
-from mercer.data.files import NAMELESS, MissingValues, Table, is_url, read_table, split_path
+from mercer.data.files import NAMELESS, MissingValues, Table, read_table, split_path
 from mercer.estimators.inspection import parts
 from mercer.messages import counted
 
@@ -45,7 +45,7 @@ def read_training(options: Options, reporter: Reporter) -> Table:
 def existing(data: str) -> str:
     """Return the path of the data; raise if there is no such file."""
     path = split_path(data)[0]
-    if data == "-" or is_url(data) or has_magic(data) or path.exists():
+    if data == "-" or "://" in data or has_magic(data) or path.exists():
         return data
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
 
