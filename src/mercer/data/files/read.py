@@ -297,17 +297,15 @@ def _find_files(path: Path, suffix: str, request: Request) -> tuple[Path, str, l
     chosen = [file for file in files if _suffix(file) in alike]
     if chosen and suffix in _FOLDERS:
         return root, suffix, chosen
-    text = (
-        f"{path} contains no data files"
-        if not files
-        else (
-            f"{path} is a folder with files of {counted(len(suffixes), 'format')} "
-            f"({', '.join(suffixes)}), but a table in a folder has one of: {', '.join(_FOLDERS)}"
-        )
-    )
+    if not files:
+        raise FileError(f"{path} contains no data files. Supported: {', '.join(_FOLDERS)}.")
     options = [request.option("format", each[1:]) for each in suffixes if each in _FOLDERS]
     choice = f", or choose a format: {' or '.join(options)}" if options else ""
-    raise FileError(f"{text}. Pass one of its files{choice}.")
+    raise FileError(
+        f"{path} is a folder with files of {counted(len(suffixes), 'format')} "
+        f"({', '.join(suffixes)}), but a table in a folder has one of: {', '.join(_FOLDERS)}. "
+        f"Pass one of its files{choice}."
+    )
 
 
 def _format_of(path: Path) -> str | None:

@@ -181,7 +181,7 @@ class ArrayRows(Banded):
     ) -> None:
         n, d = (int(size) for size in array.shape)
         # Rows that are not in chunks are read some at a time.
-        chunk = max(1, _BAND // (d * array.dtype.itemsize))
+        chunk = max(1, _BAND // (8 * d))
         chunk = int(array.chunks[0]) if array.chunks else chunk
         edges = np.append(np.arange(0, n, chunk), n)
         super().__init__((n, len(columns)), array.dtype, edges, guard, label)
