@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import inspect
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
@@ -100,8 +101,9 @@ class _Reader:
             self._refuse(node, "names an argument twice")
         try:
             return make(*[self._value(argument) for argument in node.args], **keywords)
-        except TypeError as error:
-            self._refuse(node, f"has invalid arguments ({error})")
+        except TypeError:
+            names = ", ".join(inspect.signature(make).parameters) or "none"
+            self._refuse(node, f"has invalid arguments; it takes {names}")
 
     def _function(self, node: ast.expr) -> Any:
         """Return a class of kernels, or a method of a kernel."""
