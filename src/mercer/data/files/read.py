@@ -300,6 +300,7 @@ def _find_files(path: Path, suffix: str, request: Request) -> tuple[Path, str, l
     if not files:
         raise FileError(f"{path} contains no data files. Supported: {', '.join(_FOLDERS)}.")
     options = [request.option("format", each[1:]) for each in suffixes if each in _FOLDERS]
+    options = options[:1] if request.direct else options  # a whole call each
     choice = f", or choose a format: {' or '.join(options)}" if options else ""
     raise FileError(
         f"{path} is a folder with files of {counted(len(suffixes), 'format')} "
