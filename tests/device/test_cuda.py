@@ -30,7 +30,7 @@ def test_copies_are_exact(size, kind):
 
 
 def test_there_is_no_such_device():
-    with pytest.raises(RuntimeError, match="there are"), config_context(device="cuda:99"):
+    with pytest.raises(RuntimeError, match="the GPUs are"), config_context(device="cuda:99"):
         PCA(1).fit(np.eye(5))
 
 

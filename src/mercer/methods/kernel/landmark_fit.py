@@ -12,11 +12,13 @@ from mercer.arrays import (
     Array,
     Matrix,
     Vector,
+    cast,
     column_signs,
     confidence,
     eigh,
     is_finite,
     like,
+    namespace,
     to_numpy,
 )
 from mercer.certificate import Axes, Evidence, Figure, spacing_of
@@ -437,14 +439,15 @@ def measure_rounding(
     at = _draw_rows(problem, min(n, max(_ROWS, n // _PART)))
     block = Block(0, source.take(at), None)
     rounded, exact = (
-        to_numpy(span.feature_map(source, dtype)(block)).astype(np.float64)
+        cast(span.feature_map(source, dtype)(block), np.float64)
         for dtype in (np.float32, np.float64)
     )
+    off = exact - rounded
     unit = float(np.finfo(np.float32).eps) / 2
     most = moments.rounding_max * float(np.trace(span.matrix)) * unit**2
     if not 0.0 < most < math.inf:
         return None
-    share = np.einsum("ij,ij->i", rounded - exact, rounded - exact) / most
+    share = to_numpy(namespace(off).sum(off * off, axis=1)) / most
     if np.max(share) > 1.0:  # more than the a-priori bound: nothing is known of the others
         return math.inf, math.inf
     likely = 1.0 - (1.0 - CONFIDENCE) / 4  # two bounds
