@@ -30,7 +30,7 @@ from mercer.kernels import (
     Subsequence,
     Tanh,
 )
-from mercer.methods import Exact
+from mercer.methods import Adaptive, Exact
 from mercer.preimage import Distances, FixedPoint, Gradient, Ridge
 from mercer.rules import BrokenStick, Kaiser, Threshold
 from tests.catalogue import cycled
@@ -503,6 +503,17 @@ def test_rows_of_another_library_than_the_fits():
     expected = kpca.transform(NEW)
     assert np.abs(kpca.transform(torch.asarray(NEW)).numpy() - expected).max() <= 1e-13
     assert np.abs(other.transform(NEW) - expected).max() <= 1e-13
+
+
+def test_missing_values_are_named_before_a_basis_is_chosen():
+    rows = np.random.default_rng(0).standard_normal((300, 3))
+    G = RBF(0.3)(rows)
+    G[7, 9] = G[9, 7] = np.nan
+    with pytest.raises(ValueError, match="NaN: the first is in row 7, column 9"):
+        KernelPCA(2, kernel="precomputed", method=Adaptive(50), random_state=0).fit(G)
+    rows[::20, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN: the first is in row 0, column 2"):
+        KernelPCA(2, kernel="rbf", method=Adaptive(50), gap=0.01, random_state=0).fit(rows)
 
 
 def test_kernels_that_are_not_finite():

@@ -40,7 +40,7 @@ except ImportError:  # Windows: folders are not locked there
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
-_HEADER, _STEP = "mercer-run.json", "mercer-step-"
+_HEADER, _LOCK, _STEP = "mercer-run.json", "mercer-run.lock", "mercer-step-"
 # Everything that a run writes, and what a killed one may have left half written.
 _OURS = ("mercer-run.json", "mercer-step-*.npz", ".mercer-*.part.npz", ".mercer-*.part.json")
 # A result is written if it took this many times as long to compute as it takes to write, at so
@@ -57,18 +57,26 @@ class BusyError(OSError):
 
 
 def lock(folder: Path) -> int | None:
-    """Lock a folder until its file number is closed or the process ends; None if it cannot be."""
-    if fcntl is None:
-        return None
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    """Lock a folder until its file number is closed or the process ends; None if it cannot be.
+
+    What is locked is a file in it: NFS locks files that are open for writing, and no folders.
+    """
+    path = folder / _LOCK
+    while fcntl is not None:
+        number = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.stat(path).st_ino == os.fstat(number).st_ino:
+                return number
+        except FileNotFoundError:
+            pass  # its last owner has removed the file: then it guards nothing
+        except OSError as error:
+            os.close(number)
+            if isinstance(error, BlockingIOError):
+                raise BusyError("another fit is using this folder") from None
+            return None  # a file system without locks
         os.close(number)
-        if isinstance(error, BlockingIOError):
-            raise BusyError("another fit is using this folder") from None
-        return None  # a file system without locks
-    return number
+    return None
 
 
 class Checkpoint(Recorder):
@@ -104,6 +112,8 @@ class Checkpoint(Recorder):
                 f"{self.folder} holds the checkpoint of a fit that is still running. Wait for "
                 f"it to finish, or set {format_parameter('checkpoint')} to another folder."
             ) from busy
+        except OSError:
+            pass  # the folder cannot be written to, but it can be read
         try:
             header = json.loads(path.read_text("utf-8"))
             self.before = [[str(name), str(text)] for name, text in header["facts"]]
@@ -216,13 +226,16 @@ class Checkpoint(Recorder):
             if self.owned:  # else it is another fit's
                 for path in itertools.chain.from_iterable(map(self.folder.glob, _OURS)):
                     path.unlink(missing_ok=True)
-                self.folder.rmdir()  # if nothing else is in it
         self.close()
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()  # if nothing else is in it
 
     def close(self) -> None:
         if self.lock is not None:
+            with contextlib.suppress(OSError):
+                (self.folder / _LOCK).unlink(missing_ok=True)
             os.close(self.lock)
-            self.lock, self.owned = None, False
+        self.lock, self.owned = None, False
 
     def _path(self, number: str) -> Path:
         return self.folder / f"{_STEP}{number}.npz"

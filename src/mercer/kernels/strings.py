@@ -75,17 +75,27 @@ class Substring(StringKernel):
 
 
 def _substring_counts(strings: list[str], length: int) -> sp.csr_array:
-    """Return how often every substring of a length occurs in each string."""
-    numbers: dict[str, int] = {}
-    sizes = [max(0, len(string) + 1 - length) for string in strings]
-    found = [
-        numbers.setdefault(string[i : i + length], len(numbers))
-        for string, size in zip(strings, sizes, strict=True)
-        for i in range(size)
-    ]
-    shape = len(strings), len(numbers)
-    owners = np.repeat(np.arange(len(strings)), sizes)
-    return sp.csr_array((np.ones(len(found)), (owners, np.array(found, int))), shape)
+    """Return how often every substring of a length occurs in each string.
+
+    Substrings of length k are numbered at every character; those numbers at a character, and
+    h ≤ k characters later, give the numbers of length k + h.
+    """
+    codes, offsets = encode_strings(strings)
+    sizes = np.diff(offsets)
+    _, numbers = np.unique(codes, return_inverse=True)
+    done = 1
+    while done < length:
+        step = min(done, length - done)
+        later = np.zeros_like(numbers)
+        later[:-step] = numbers[step:]
+        pairs = numbers * (numbers.max(initial=0) + 1) + later
+        _, numbers = np.unique(pairs, return_inverse=True)
+        done += step
+    # Substrings that would run past the end of their string do not count.
+    whole = np.arange(len(codes)) + length <= np.repeat(offsets[1:], sizes)
+    owner = np.repeat(np.arange(len(strings)), sizes)[whole]
+    shape = len(strings), int(numbers.max(initial=-1)) + 1
+    return sp.csr_array((np.ones(len(owner)), (owner, numbers[whole])), shape)
 
 
 class Subsequence(StringKernel):

@@ -17,7 +17,7 @@ from mercer.methods.kernel.exact import Exact
 from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit, fit_landmarks
 from mercer.methods.kernel.products import EXTRA, judge_by_products
 from mercer.methods.kernel.subset import Subset, basis_size, require_points
-from mercer.methods.preparation import move_rows
+from mercer.methods.preparation import move_rows, require_finite_vectors
 from mercer.problem import KernelProblem, Problem
 
 # The first basis: at least this many points, and this many per component.
@@ -85,6 +85,7 @@ class Adaptive(Method):
     def fit(self, problem: Problem) -> Axes:
         assert isinstance(problem, KernelProblem)
         problem = move_rows(problem)
+        require_finite_vectors(problem)
         gap, order = problem.gap or 0.0, _order(problem)
         m: int | None = self._first(len(order), problem.n_components)
         while m is not None:

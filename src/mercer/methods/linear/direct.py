@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer import progress
 from mercer.arrays import (
     Array,
     Matrix,
@@ -22,7 +23,7 @@ from mercer.arrays import (
     to_numpy,
 )
 from mercer.certificate import Axes, Evidence, lifted_evidence, spectral_evidence
-from mercer.data import Block, require_finite_sums
+from mercer.data import ArraySource, Block, require_finite_sums
 from mercer.linalg import DenseOperator, DotOperator, Moments, TriangularFactor
 from mercer.linalg.solvers import Solver, Spectrum
 from mercer.methods.base import FLOOR, LOST, Cost, Method, Size, Streaming, solve
@@ -346,18 +347,34 @@ def _dot_matrix(problem: Problem, moments: Moments, u: Vector) -> DenseOperator:
 def lift_eigenvectors(
     dots: DotOperator, values: Vector, U: Array, k: int, *, exact: bool
 ) -> tuple[Vector, Array]:
-    """Return variances and components of eigenvectors U of the dot matrix, in their precision.
+    """Return the variances and orthonormal components of eigenvectors U of the dot matrix.
 
-    A few vectors beyond the k wanted are lifted, too: they hold what rounding took from the k-th.
+    In the precision of U. A few vectors beyond the k wanted are lifted too, if there are any: they
+    hold what rounding took from the k-th.
     """
+    import scipy.linalg
+
     if k == 0:
         return np.zeros(0), like(np.zeros((dots.source.shape[1], 0)), dots.reference)
     useful, dtype = _useful(values[: U.shape[1]], k), numpy_dtype(U)
     lengths = np.sqrt(values[:useful] * dots.divisor)
+    # Orthonormal up to rounding: the Cholesky factor that makes them so is near the identity.
     U = like(U[:, :useful], dots.reference) / like(lengths, dots.reference, dtype)
-    Q, R = orthonormalize(dots.lift(U, exact=exact))
-    theta, S = eigh((R * lengths**2) @ R.T, k)
-    return theta / dots.divisor, Q @ like(S, Q, dtype)
+    W = dots.lift(U, exact=exact)
+    rows = ArraySource(W)
+    with progress.quiet():
+        fold = rows.fold(Moments(useful, W, dtype, center=False))
+    try:
+        L = np.linalg.cholesky(fold.scatter)
+    except np.linalg.LinAlgError:  # linearly dependent up to rounding
+        Q, R = orthonormalize(W)
+        theta, S = eigh((R * lengths**2) @ R.T, k)
+        return theta / dots.divisor, Q @ like(S, W, dtype)
+    theta, S = eigh((L.T * lengths**2) @ L, k)
+    S = like(scipy.linalg.solve_triangular(L, S, lower=True, trans="T"), W, dtype)
+    with progress.quiet():
+        rows.map(lambda block: (S.T @ block.rows.T).T, k).collect(out=W[:, :k])
+    return theta / dots.divisor, W[:, :k]
 
 
 def _useful(values: Vector, k: int) -> int:

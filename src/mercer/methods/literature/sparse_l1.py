@@ -24,7 +24,7 @@ _DRAWN = 59
 _NORMS = ("l1", "none", "length")
 # A pair of strings costs about as much as a pair of rows with this many columns: see the plan.
 _STRING = 10_000
-# A function is rounding if the sum of its terms exceeds its squared norm by more than this pursuit.
+# A function is rounding if the sum of its terms exceeds its squared norm by more than this factor.
 _CANCELLATION = 1e9
 # A function is constant if no value differs from its mean by more unit roundoffs than this.
 _ROUNDINGS = 64.0
