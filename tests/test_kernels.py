@@ -560,7 +560,7 @@ ROWS = [[0.2, 0.8], [0.5, 0.5]]
         (lambda: RBF(Fraction(1, 3))(ROWS), "gamma=.* as an int or a float"),
         (lambda: parse("rbf(gama=2)"), "has no argument 'gama'; it takes gamma"),
         (lambda: parse("linear().rbf(gama=2)"), "has no argument 'gama'; it takes gamma"),
-        (lambda: parse("linear(gamma=2)"), r"'linear\(gamma=2\)' at character 1 has invalid"),
+        (lambda: parse("linear(gamma=2)"), r"'linear\(gamma=2\)' at character 1 has no arg"),
         (lambda: parse("rbf(**2)"), "invalid arguments"),
         (lambda: parse('laplacian(1, "\\d")'), "norm="),
         (lambda: as_kernel(RBF(0.1), gamma=5), "gamma=5"),
