@@ -3,10 +3,12 @@
 import contextlib
 import errno
 import pickle
+import re
 import shlex
 import signal
 import sys
 import threading
+from dataclasses import fields
 from io import StringIO
 
 import numpy as np
@@ -17,7 +19,10 @@ from mercer.cli import console
 from mercer.cli.app import run
 from mercer.cli.fit import equivalent_command
 from mercer.cli.options import Options
+from mercer.cli.rows import imputed
 from mercer.data.errors import format_names
+from mercer.data.files import READERS, Table
+from mercer.data.files.read import _FOLDERS
 from mercer.messages import ParameterError, format_parameter, parameter_format
 from mercer.methods import RandomFeatures, Subset
 from mercer.modelfile import read_header
@@ -53,6 +58,30 @@ def test_many_axes_are_cut_and_their_sum_is_of_all():
     assert len(lines) == 1 + 12
     assert lines[-1].split()[:2] == ["100", "1.00"]
     assert "100.00 %" in lines[-1]
+
+
+def test_lines_end_without_spaces(capsys):
+    table = console.pairs([("a", "1"), ("longer", "of two lines\nand more")])
+    console.Reporter().show(console.Result({}, [table, "", console.spectrum_table([0.9, 0.1])]))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 7
+    assert lines == [line.rstrip() for line in lines]
+
+
+def test_imputed_values_are_counted_by_column():
+    assert imputed(Table(None, missing={})) == []
+    assert imputed(Table(None, missing={"height": 1, "age": 2})) == [
+        "3 missing values imputed with column means: 2 in 'age', 1 in 'height'."
+    ]
+    (note,) = imputed(Table(None, missing={f"c{i}": 1 for i in range(12)}))
+    assert note.endswith("1 in 'c9' and in 2 more columns.")
+
+
+def test_help_names_all_formats():
+    text = next(one for one in fields(Options) if one.name == "data").metadata["typer"].help
+    single, folders = text.split("or a folder of")
+    assert set(READERS) <= set(re.findall(r"\.[a-z0-9]+", single))
+    assert set(_FOLDERS) <= set(re.findall(r"\.[a-z0-9]+", folders.split(" files")[0]))
 
 
 def test_notes_are_said_once(capsys):

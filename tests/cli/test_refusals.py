@@ -42,7 +42,7 @@ def no_files(tmp_path):
         (
             ["fit", "{iris}", "-o", "m.mercer", "--components", "9"],
             1,
-            "--components 9 must be between 0 and min(n_samples, n_features)=4",
+            "--components 9 must be between 1 and 4: the table has 150 rows and 4 columns.",
         ),
         (
             ["fit", "{iris}", "-o", "m.mercer", "--components", "2.0"],
@@ -73,6 +73,27 @@ def no_files(tmp_path):
         (["fit", "{iris}", "-o", "m.mercer", "--columns", "sl,xx"], 1, "'xx'"),
         (["fit", "{iris}", "-o", "m.mercer", "--weights", "ww"], 1, "'ww'"),
         (["fit", "iris.cvs", "-o", "m.mercer"], 1, "Did you mean iris.csv?"),
+        (["fit", "it.csv", "-o", "m.mercer"], 1, "it.csv: no such file.\n"),
+        (
+            ["plan", "{iris}", "--components", "9"],
+            1,
+            "--components 9 must be between 1 and 4: the table has 150 rows and 4 columns.",
+        ),
+        (
+            ["compare", "{iris}", "--components", "9"],
+            1,
+            "--components 9 must be between 1 and 4: the table has 150 rows and 4 columns.",
+        ),
+        (
+            ["novelty", "fit", "{iris}", "--linear", "--components", "9", "-o", "m.mercer"],
+            1,
+            "--components 9 must be between 1 and 4: the table has 150 rows and 4 columns.",
+        ),
+        (
+            ["fit", "{iris}", "-o", "m.mercer", "--kernel", "rbf(a=3)"],
+            2,
+            "has no argument 'a'; it takes gamma",
+        ),
         (["fit", "none/iris.csv", "-o", "m.mercer"], 1, "the folder none does not exist"),
         (["fit", ".", "--format", "npy", "-o", "m.mercer"], 1, "is a folder"),
         (["fit", "{iris}", "--kernel", "rfb(1)", "-o", "m.mercer"], 2, "'rfb' at character 1"),
@@ -197,7 +218,8 @@ def test_infinity_is_not_filled_in(mercer, tmp_path):
     write_csv(tmp_path / "x.csv", np.nan_to_num(X, nan=0.0, posinf=np.inf), "abc")
     done = mercer("fit", "x.csv", "-o", "m.mercer", code=1)
     assert "infinity (inf): the first is in row 2, column 1 ('b')" in done.err
-    assert "replace them by NaN and impute, for example with --impute mean" in done.err
+    assert "first replace infinity by NaN, then impute, for example with --impute" in done.err
+    assert "of the total variance" not in done.err
     done = mercer("fit", "x.npy", "--impute", "mean", "-o", "m.mercer", code=1)
     assert "'1' has no mean: a value is infinite" in done.err
 

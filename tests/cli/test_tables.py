@@ -66,7 +66,7 @@ def test_the_report_of_one_command(mercer, survey, tmp_path, ids, asked):
     assert "Left out: 'day' (dates); 'code' (text)." in said
     assert "'batch' is constant: it has no variance." in said
     assert "'length' has about 99" in said
-    assert "1 missing value imputed with column means, in 'width'." in said
+    assert "1 missing value imputed with column means: 1 in 'width'." in said
     assert ("'sample_id' is used as row names" in said) == (not asked)
     scores = read_table("s.csv", keep=["site"])
     assert scores.extra["sample_id"].tolist() == ids

@@ -215,7 +215,7 @@ def test_values_of_a_label_column(read, values, expected, kind):
         ("\n\r\n", r"x\.csv is empty"),
         ("a,b\n", "a header, but no rows"),
         ("a,b\nx,y\n", r"no numeric column, read with ','.*'a', 'b'"),
-        ("a,a\n1,2\n", "more than once: 'a'"),
+        ("a,a\n1,2\n", "more than once: 'a'. Column names must be unique"),
         ("a,b\n1,2\n3\n", "line 3: 1 fields, but the first line has 2"),
         ("a,b\n1,2\n\n3,4,5\n", "line 4: 3 fields"),
         ('a,b\n1,"x\ny"\n3,"z"\n4\n', "line 5: 1 fields"),

@@ -86,6 +86,12 @@ def test_the_column_that_dominates(factor, gaps):
         assert "100" not in said
 
 
+def test_infinity_hides_what_dominates():
+    X = np.random.default_rng(0).normal(size=(30, 2)) * [100.0, 1.0]
+    X[3, 1] = np.inf
+    assert dominant_feature(as_source(X), ["a", "b"]) == ""
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_what_is_said(tmp_path, suffix):
     pl = pytest.importorskip("polars", reason="tables need polars: mercer[files]")

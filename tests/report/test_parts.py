@@ -11,6 +11,7 @@ from mercer.report.charts import error_histogram
 from mercer.report.html import (
     clean_text,
     format_count,
+    format_fixed,
     format_number,
     join_names,
     script_json,
@@ -37,6 +38,14 @@ def test_embedded_data_come_back_and_end_nothing(data):
 
 def test_nasty_texts_in_json():
     assert json.loads(script_json(NASTY)) == NASTY
+
+
+def test_zeros_have_no_sign():
+    for x in (-0.0, -1e-9, -0.0004, 0.0004, -0.49):
+        assert format_fixed(x, 0) == "0"
+    assert format_fixed(-0.0004, 3) == "0.000"
+    assert format_fixed(-0.0006, 3) == "−0.001"
+    assert format_fixed(-0.0, None) == "0"
 
 
 def test_numbers():

@@ -77,6 +77,19 @@ def test_wine(written):
     )
 
 
+@pytest.mark.parametrize(
+    ("factor", "text"),
+    [(0.01, r"0\.\d{4}"), (1.0, r"\d\.\d\d"), (100.0, r"\d+"), (1e4, r"\d+"), (1e5, r"\d+")],
+)
+def test_loadings_have_common_decimals(written, factor, text):
+    data = factor * np.column_stack([X, np.zeros(len(X))])
+    page = written(PCA(2).fit(-data))
+    cells = re.findall(r"--t:[^>]*>([^<]*)</td>", page.source)
+    assert len(cells) == 10
+    assert all(re.fullmatch("−?" + text, cell) for cell in cells), cells
+    assert not {"−0", "−0.00", "−0.0000"} & set(cells)
+
+
 def test_cuts_are_those_of_the_rules(written):
     page = written(PCA(scale=True).fit(load_wine().data))
     cuts = {cut["letter"]: cut["components"] for cut in page.data["spectrum"]["cuts"]}

@@ -24,6 +24,7 @@ from mercer.kernels import parse
 from mercer.kernels.base import KERNELS
 from mercer.landmarks import RULES
 from mercer.linalg import Moments
+from mercer.messages import counted
 from mercer.methods.preparation import column_deviation
 from mercer.planning import METHODS, NAMES
 from mercer.preimage import PREIMAGES
@@ -53,6 +54,19 @@ def build_estimator(options: Options, components: Any = _FEW) -> Any:
             **shared,
         )
     return validated(estimator, options)
+
+
+def check_components(estimator: Any, source: Source) -> None:
+    """Raise if linear PCA of the rows cannot have this many components."""
+    count = estimator.n_components
+    if not isinstance(estimator, PCA) or not isinstance(count, int) or len(source.shape) < 2:
+        return
+    n, d = source.shape
+    if count > min(n, d):
+        table = f"{counted(n, 'row')} and {counted(d, 'column')}"
+        raise WorkError(
+            f"--components {count} must be between 1 and {min(n, d)}: the table has {table}."
+        )
 
 
 def validated(estimator: Any, options: Options) -> Any:

@@ -64,6 +64,8 @@ def compare(options: Options, reporter: Reporter) -> Result:
             reject("--method", name, known)
         _estimator(name, options, _BASIS)
     table = rows.read_training(options, reporter)
+    if options.components is not None:
+        build.check_components(_estimator(names[0], options, _BASIS), table.source)
     _, source = build.fit_steps(table.source, options)
     stays = isinstance(source, StringSource | ArraySource) or source.sparse
     if not stays and math.prod(source.shape) * source.dtype.itemsize <= get_config().budget // 4:

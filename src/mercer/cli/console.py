@@ -77,8 +77,11 @@ class Reporter:
             print(json.dumps(as_json({**result.data, "notes": self.notes}), allow_nan=False))
             return
         out = open_console()
-        for part in result.shown:
-            out.print(part)
+        with contextlib.nullcontext() if out.is_terminal else out.capture() as captured:
+            for part in result.shown:
+                out.print(part)
+        if captured is not None and result.shown:  # rich pads the lines of tables
+            print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def open_console(*, stderr: bool = False) -> Console:
@@ -276,7 +279,12 @@ def _missing_file(path: Path) -> str:
     """Say that a file or its folder does not exist, and which file has a similar name."""
     if not path.parent.is_dir():
         return f"{path}: no such file; the folder {path.parent} does not exist."
-    near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1, cutoff=0.75)
+    similar = [  # the suffix is what names of files have in common
+        name
+        for name in os.listdir(path.parent)
+        if difflib.get_close_matches(path.stem, [Path(name).stem], cutoff=0.75)
+    ]
+    near = difflib.get_close_matches(path.name, similar, n=1, cutoff=0.0)
     hint = f" Did you mean {path.parent / near[0]}?" if near else ""
     return f"{path}: no such file.{hint}"
 

@@ -64,6 +64,7 @@ def _fit(name: str, estimator: Any, options: Options, reporter: Reporter) -> Res
         if options.checkpoint is not None and has_checkpoint(options.checkpoint):
             reporter.note(f"resuming from the checkpoint in {options.checkpoint}.")
         table = rows.read_training(options, reporter)
+        build.check_components(getattr(estimator, "estimator", estimator), table.source)
         model = _fit_pipeline(estimator, table, options)
         origin = _origin(name, options, table)
         if options.scores is not None:
@@ -84,6 +85,7 @@ def plan(options: Options, reporter: Reporter) -> Result:
     """Return the plan of a fit."""
     estimator = build.build_estimator(options)
     table = rows.read_training(options, reporter)
+    build.check_components(estimator, table.source)
     if getattr(estimator, "gamma", None) is not None:
         estimator.set_params(gamma=1.0)  # no cost depends on it, and computing it takes time
     chosen = estimator.plan(table.source)

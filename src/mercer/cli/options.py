@@ -39,10 +39,12 @@ class Options:
 
     model: Path = _argument("Model file written by fit.")
     data: str = _argument(
-        "Data file: .csv, .tsv, .parquet, .arrow, .feather, .npy, .npz, .mtx, .h5ad, .h5, .hdf5, "
-        ".zarr, .txt (one string per line), or a folder of .parquet or .arrow files. "
-        "FILE.h5::NAME selects one of several arrays, FILE.h5ad::layers/NAME a layer; - is stdin. "
-        "Files may be compressed: .gz, .bz2, .xz."
+        "Data file: .csv, .tsv, .ndjson, .jsonl, .parquet, .arrow, .feather, .xlsx, .xls, .ods, "
+        ".npy, .npz, .mtx, .h5ad, .h5, .hdf5, .zarr, .txt (one string per line), or a folder of "
+        ".csv, .tsv, .ndjson, .jsonl, .parquet, .arrow or .feather files. FILE.h5::NAME selects "
+        "one of several arrays, FILE.h5ad::layers/NAME a layer, FILE.xlsx::NAME a sheet; - is "
+        "stdin. "
+        "Files may be compressed: .gz, .bz2, .xz, .zst."
     )
     columns: str | None = _data(
         "A,B,…", "Columns to use: names, or patterns such as 'gene*'. Default: all numeric columns."

@@ -78,9 +78,13 @@ def notes(options: Options, table: Table) -> list[str]:
 
 def imputed(table: Table) -> list[str]:
     """Return a note about imputed values, if there are any."""
-    count, names = sum(table.missing.values()), format_names(table.missing)
-    text = f"{counted(count, 'missing value')} imputed with column means, in {names}."
-    return [text] if count else []
+    if not table.missing:
+        return []
+    most = sorted(table.missing.items(), key=lambda item: -item[1])
+    shown = ", ".join(f"{count} in {name!r}" for name, count in most[:10])
+    more = f" and in {counted(len(most) - 10, 'more column')}" if len(most) > 10 else ""
+    values = counted(sum(table.missing.values()), "missing value")
+    return [f"{values} imputed with column means: {shown}{more}."]
 
 
 def read_new(

@@ -74,11 +74,11 @@ def not_finite(
     row, column, value = place
     what = "NaN" if np.isnan(value) else f"infinity ({value})"
     # Imputers do not treat infinity as missing.
-    remedy = "impute them" if np.isnan(value) else "replace them by NaN and impute"
+    remedy = "impute" if np.isnan(value) else "first replace infinity by NaN, then impute"
     name = "" if source.names is None else f" ({source.names[column]!r})"
     return ValueError(
         f"Input {called} contains {what}: the first is in row {row}, column {column}{name}. "
-        f"Drop those rows or {remedy}, for example with {format_parameter('impute', 'mean')}."
+        f"Drop those rows, or {remedy}, for example with {format_parameter('impute', 'mean')}."
     )
 
 

@@ -102,8 +102,10 @@ class _Reader:
         try:
             return make(*[self._value(argument) for argument in node.args], **keywords)
         except TypeError:
-            names = ", ".join(inspect.signature(make).parameters) or "none"
-            self._refuse(node, f"has invalid arguments; it takes {names}")
+            names = list(inspect.signature(make).parameters)
+            unknown = [word.arg for word in node.keywords if word.arg and word.arg not in names]
+            what = f"has no argument {unknown[0]!r}" if unknown else "has invalid arguments"
+            self._refuse(node, f"{what}; it takes {', '.join(names) or 'none'}")
 
     def _function(self, node: ast.expr) -> Any:
         """Return a class of kernels, or a method of a kernel."""

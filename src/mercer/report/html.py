@@ -62,6 +62,13 @@ def format_number(x: float, digits: int = 4) -> str:
     return f"{float(x):.{digits}g}".replace("-", "−")
 
 
+def format_fixed(x: float, places: int | None) -> str:
+    """Write a number with decimals, or with three digits if places is None; zero has no sign."""
+    if places is None or not math.isfinite(x):
+        return format_number(x + 0.0, 3)
+    return f"{round(float(x), places) + 0.0:.{places}f}".replace("-", "−")
+
+
 def format_percent(share: float, digits: int = 2, *, up: bool = False) -> str:
     """Write a share, rounded down, or up for a limit: ``95.13 %``."""
     return "–" if not math.isfinite(share) else unbroken(percent(share, digits, up=up))
@@ -112,6 +119,7 @@ def _environment() -> Any:
     environment.globals |= {"quantity": format_quantity, "count": format_count}
     environment.filters |= {"short": short_text, "clean": clean_text, "unbroken": unbroken}
     environment.filters |= {"number": format_number, "percent": format_percent}
+    environment.filters["fixed"] = format_fixed
     return environment
 
 

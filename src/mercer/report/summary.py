@@ -215,14 +215,16 @@ def provenance(subject: Subject, origin: Mapping[str, Any]) -> list[tuple[str, s
 class LoadingsTable(NamedTuple):
     """Loadings, or correlations of columns and scores; one row per column of the data.
 
-    A cell is a value and its tint from −1 to 1. `strongest` names the columns most related to each
-    of the first two components.
+    A cell is a value and its tint from −1 to 1. `places` is the number of decimals of all values,
+    None if they are too large or too small. `strongest` names the columns most related to each of
+    the first two components.
     """
 
     rows: list[tuple[str, list[tuple[float, float]]]]
     components: int
     columns: int
     correlations: bool
+    places: int | None
     strongest: list[list[str]]
 
 
@@ -281,8 +283,11 @@ def loadings_table(subject: Subject, shown: ReportRows | None) -> LoadingsTable 
     largest = float(np.max(np.abs(known), initial=0.0)) or 1.0
     tints = known / largest
     rows = [(names[j], list(zip(values[j].tolist(), tints[j], strict=True))) for j in order]
+    # As many decimals for all as the largest needs for three digits.
+    plain = 1e-3 < largest < 1e6
+    places = int(np.clip(2 - np.floor(np.log10(largest)), 0, 4)) if plain else None
     strongest = [_strongest(names, column) for column in known.T[:2]]
-    return LoadingsTable(rows, values.shape[1], len(names), not subject.linear, strongest)
+    return LoadingsTable(rows, values.shape[1], len(names), not subject.linear, places, strongest)
 
 
 def _strongest(names: list[str], column: Values, most: int = 3) -> list[str]:

@@ -130,9 +130,12 @@ def dominant_feature(source: Source, names: Sequence[str]) -> str:
     """Name the feature that has nearly all of the variance of some rows, if there is one."""
     if source.sparse or source.shape[1] < 2:
         return ""
+    rows = _sample(source)
+    if np.isinf(rows).any():  # the fit refuses them
+        return ""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # columns without values
-        variances = np.nan_to_num(np.nanvar(_sample(source), axis=0))
+        variances = np.nan_to_num(np.nanvar(rows, axis=0))
     total, i = variances.sum(), int(np.argmax(variances))
     if not variances[i] > _DOMINANT * total:
         return ""

@@ -111,7 +111,9 @@ def assign_roles(
     if len(place) < len(names):
         twice = [name for name, count in Counter(names).items() if count > 1]
         what = counted(len(twice), "column name occurs", "column names occur")
-        raise FileError(f"{path}: {what} more than once: {format_names(twice)}.")
+        raise FileError(
+            f"{path}: {what} more than once: {format_names(twice)}. Column names must be unique."
+        )
     single: dict[str, list[int]] = {}
     for role in ("id", "label", "weights"):
         name = getattr(request, role)
