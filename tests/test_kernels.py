@@ -254,6 +254,8 @@ def test_sigma_and_median():
     assert RBF.from_median(X).gamma == pytest.approx(0.5 / np.median(distances) ** 2)
     with pytest.raises(ValueError, match="sampled rows are equal"):
         RBF.from_median(np.ones((5, 2)))
+    for found in (Laplacian.from_median(X, "l1"), Laplacian.from_median(X, norm="l1")):
+        assert found == Laplacian(found.gamma, "l1") != Laplacian.from_median(X)
     # Where more than half of the distances are 0, the others have a median.
     assert RBF.from_median([[0.0], [0.0], [0.0], [0.0], [2.0]]) == RBF.from_sigma(2.0)
     with pytest.raises(ValueError, match="sigma=0"):

@@ -48,8 +48,7 @@ class Settings:
             ("checkpoint_seconds", positive, "a number of seconds, above 0"),
         ):
             if not valid:
-                given = format_parameter(name, getattr(self, name))
-                raise ValueError(f"{given} must be {expected}.")
+                raise ValueError(f"{_given(name, getattr(self, name))} must be {expected}.")
 
     @property
     def budget(self) -> int:
@@ -158,12 +157,17 @@ def require_device(name: str) -> None:
         raise RuntimeError(f"device={name!r}: the GPUs are cuda:0 to cuda:{count - 1}.")
 
 
+def _given(name: str, value: Any) -> str:
+    """Format a setting as it was given; `format_parameter` says how to set it, by a whole call."""
+    return re.sub(r"^config_context\((.*)\)$", r"\1", format_parameter(name, value), flags=re.S)
+
+
 def parse_bytes(size: int | str) -> int:
     """Parse a number of bytes: ``512``, ``"512MiB"``, ``"1.5 GB"``."""
     if isinstance(size, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?\s*", size.lower())
         if match is None:
-            given = format_parameter("memory", size)
+            given = _given("memory", size)
             raise ValueError(f'{given} is not a size. Write it as "512MiB" or "4 GB".')
         number, unit, binary = match.groups()
         size = int(float(number) * (1024 if binary else 1000) ** " kmgt".index(unit or " "))

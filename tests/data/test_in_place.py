@@ -391,6 +391,8 @@ def test_an_array_with_nothing_behind_its_shape(tmp_path):
 def test_folders_that_are_no_table(tmp_path):
     with pytest.raises(FileError, match="contains no data files"):
         as_source(tmp_path)
+    with pytest.raises(FileError, match=r"^No file matches the pattern .*/x\*\.csv\. Supported"):
+        as_source(tmp_path / "x*.csv")
     arrow(rows()[:9], tmp_path / "b.arrow")
     parquet(rows()[:9], tmp_path / "a.parquet")
     with pytest.raises(FileError, match=r"2 formats \(.arrow, .parquet\)"):

@@ -7,11 +7,10 @@ import pytest
 import scipy.sparse
 from sklearn.mixture import GaussianMixture
 
-from mercer.kernels import (
-    Fisher,
-    FromFunction,
-    Precomputed,
-)
+from mercer import KernelPCA
+from mercer.kernels import RBF, Fisher, FromFunction, Precomputed
+from mercer.kernels.stationary import Stationary
+from mercer.methods import RandomFeatures
 
 
 @pytest.mark.parametrize("library", ["array_api_strict", "torch"])
@@ -61,3 +60,37 @@ def test_sparse_precomputed():
     for form in (scipy.sparse.csr_array, scipy.sparse.csc_matrix):
         assert np.array_equal(Precomputed(form(K))([[1], [0]]), K[::-1, ::-1])
         assert np.array_equal(Precomputed(form(K)).diag([[1], [0]]), [3.0, 2.0])
+
+
+class SpectrumOnly(Stationary):
+    """A kernel as a user writes it, whose frequencies come from `spectrum`."""
+
+    def on(self, pair):
+        return RBF(0.5).on(pair)
+
+    def spectrum(self, d, q, rng, *, orthogonal=False):
+        return RBF(0.5).spectrum(d, q, rng, orthogonal=orthogonal)
+
+
+class Doubled(RBF):
+    """A kernel with another spectrum than the class that it extends."""
+
+    def on(self, pair):
+        return RBF(2.0 * self.gamma).on(pair)
+
+    def spectrum(self, d, q, rng, *, orthogonal=False):
+        return RBF(2.0 * self.gamma).spectrum(d, q, rng, orthogonal=orthogonal)
+
+
+def test_a_kernel_that_overrides_spectrum_has_features():
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    for kernel, same in (
+        (SpectrumOnly(), RBF(0.5)),
+        (2.0 * SpectrumOnly() + RBF(0.1), 2.0 * RBF(0.5) + RBF(0.1)),
+        (Doubled(0.5) * RBF(0.1) + Doubled(1.0), RBF(1.0) * RBF(0.1) + RBF(2.0)),
+    ):
+        found, expected = (
+            KernelPCA(2, kernel=k, method=RandomFeatures(50), random_state=0).fit(X).transform(X)
+            for k in (kernel, same)
+        )
+        np.testing.assert_allclose(found, expected, atol=1e-8)

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 import mercer.methods
 import mercer.sketches
 from mercer import KernelPCA, config_context
+from mercer.cli.console import as_option
 from mercer.config import parse_bytes, rounded_up
 from mercer.kernels import RBF, Polynomial
+from mercer.messages import parameter_format
 from mercer.methods import (
     Cholesky,
     Exact,
@@ -58,6 +60,8 @@ def remedies(text):
         yield "memory", memory
     for rows in re.findall(r"a sample of (\d+) rows fits", text):
         yield "n", int(rows)
+    for name in re.findall(r"method='(\w+)' fits", text):
+        yield "method", name
     for made in re.findall(r"method=(\w+\(\d*\)) fits", text):
         yield "method", eval(made, NAMES)
 
@@ -103,9 +107,29 @@ def test_a_basis_of_any_size_that_does_not_fit():
             model.fit(X)
         text = str(refused.value)
         assert "Subset" not in text
-        memory = dict(remedies(text))["memory"]
-        with config_context(memory=memory):
-            model.fit(X)
+        assert dict(remedies(text)).keys() == {"memory", "method"}
+        for what, value in remedies(text):
+            with config_context(memory=value if what == "memory" else "1MB"):
+                model.set_params(**({} if what == "memory" else {what: value})).fit(X)
+    with config_context(memory="1MB"), pytest.raises(MemoryError) as refused:
+        KernelPCA(2, kernel="rbf").fit(X)
+    assert re.search(r"method=RandomFeatures\(\d+\) fits all rows", str(refused.value))
+
+
+def test_random_features_where_no_basis_fits():
+    rows = np.broadcast_to(np.float64(0.0), (7000, 40))
+    with config_context(memory="60MiB"):
+        for kernel, said in ((RBF(0.1), "method='features' fits all rows."), (Polynomial(2), "")):
+            with pytest.raises(MemoryError, match=r"a sample of \d+ rows fits") as refused:
+                KernelPCA(8, kernel=kernel).plan(rows)
+            assert str(refused.value).endswith(said or "rows fits.")
+            with parameter_format(as_option), pytest.raises(MemoryError) as refused:
+                KernelPCA(8, kernel=kernel).plan(rows)
+            assert ("; --method features fits all rows" in str(refused.value)) == bool(said)
+        KernelPCA(8, kernel=RBF(0.1), method="features").plan(rows)
+    with config_context(memory="2MiB"), pytest.raises(MemoryError) as refused:
+        planned(1500, 30, n_components=8, kernel=RBF(0.1), method="features")
+    assert re.search(r"method=RandomFeatures\(\d+\) fits\.", str(refused.value))
 
 
 @given(st.floats(1, 1e14))

@@ -124,7 +124,7 @@ def test_errors(wine):
     with pytest.raises(TypeError, match="KernelPCA has no loadings"):
         BiplotDisplay.from_estimator(KernelPCA(2).fit(wine), wine)
     for model, options, message in (
-        (PCA(1), {}, "a biplot needs two components"),
+        (PCA(1), {}, "A biplot needs two components, but the model has 1. Fit at least two."),
         (PCA(2), {"names": ["a", "b"]}, r"loadings \(13, 2\) and 2 names"),
         (PCA(3), {"components": [0]}, "a biplot needs two components"),
     ):

@@ -63,7 +63,8 @@ class Chunk(NamedTuple):
                 f"The chunk of rows {self.start} to {self.stop - 1} is a "
                 f"{type(self.rows).__name__} of shape {shape}, expected a dense array of "
                 f"{self.length} rows and {width} columns without masked entries. Call "
-                f"X.compute_chunk_sizes() if sizes are wrong, or convert chunks with X.map_blocks."
+                f"X.compute_chunk_sizes() if sizes are wrong, or convert chunks: sparse ones with "
+                f"X.map_blocks(lambda b: b.toarray())."
             )
         return np.asarray(self.rows)
 

@@ -202,7 +202,7 @@ class Sum(Combination):
         counts = 1 + np.floor((q - len(terms)) * values / (values.sum() or 1.0)).astype(int)
         counts[np.argmax(values)] += q - counts.sum()
         parts = [
-            term.draw(d, int(count), rng, orthogonal)
+            term.spectrum(d, int(count), rng, orthogonal=orthogonal)
             for term, count in zip(terms, counts, strict=True)
         ]
         return Frequencies.concat(parts)
@@ -261,8 +261,8 @@ class Product(Combination):
         )
 
     def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
-        first = self.k1.draw(d, q, rng, orthogonal)
-        return _product_spectrum(first, self.k2.draw(d, q, rng, orthogonal), rng)
+        first = self.k1.spectrum(d, q, rng, orthogonal=orthogonal)
+        return _product_spectrum(first, self.k2.spectrum(d, q, rng, orthogonal=orthogonal), rng)
 
     def __repr__(self) -> str:
         return f"{parenthesized(self.k1, Sum)} * {parenthesized(self.k2, Sum, Product, Scaled)}"
@@ -307,7 +307,7 @@ class Scaled(Combination):
         return tuple(slope.times(self.scale) for slope in self.kernel.slopes(pair))
 
     def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
-        frequencies = self.kernel.draw(d, q, rng, orthogonal)
+        frequencies = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
         return replace(frequencies, amplitude=frequencies.amplitude * math.sqrt(self.scale))
 
     def __repr__(self) -> str:
@@ -344,9 +344,9 @@ class Power(Combination):
         return tuple(slope.times(outer) for slope in self.kernel.slopes(pair))
 
     def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
-        frequencies = self.kernel.draw(d, q, rng, orthogonal)
+        frequencies = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
         for _ in range(int(self.power) - 1):
-            other = self.kernel.draw(d, q, rng, orthogonal)
+            other = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
             frequencies = _product_spectrum(frequencies, other, rng)
         return frequencies
 

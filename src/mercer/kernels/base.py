@@ -163,7 +163,7 @@ class Kernel(Params, ABC):
 
     def require_spectrum(self) -> None:
         """Raise if the kernel, or a part of it, has no Fourier features."""
-        if type(self).draw is Kernel.draw:
+        if type(self).draw is Kernel.draw and type(self).spectrum is Kernel.spectrum:
             those = "RBF, Laplacian, Matern, RationalQuadratic and their sums have them"
             self._has_no("Fourier features", those)
 

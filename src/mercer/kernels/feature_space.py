@@ -54,7 +54,7 @@ class Normalized(Combination):
         )
 
     def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
-        frequencies = self.kernel.draw(d, q, rng, orthogonal)
+        frequencies = self.kernel.spectrum(d, q, rng, orthogonal=orthogonal)
         scale = math.sqrt(self.kernel.value_at_zero(d) or 1.0)
         return replace(frequencies, amplitude=frequencies.amplitude / scale)
 
@@ -171,7 +171,7 @@ class OnColumns(Combination):
 
     def draw(self, d: int, q: int, rng: Generator, orthogonal: bool) -> Frequencies:
         self._check_width(d)
-        frequencies = self.kernel.draw(len(self.columns), q, rng, orthogonal)
+        frequencies = self.kernel.spectrum(len(self.columns), q, rng, orthogonal=orthogonal)
         omega = np.zeros((d, q))
         omega[self._numbers] = frequencies.omega
         return replace(frequencies, omega=omega)

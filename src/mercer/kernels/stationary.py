@@ -242,6 +242,12 @@ class Laplacian(DistanceDecay, Stationary):
     def distance(self, pair: Pair) -> Any:
         return pair.column_sum(CITY_BLOCK, self) if self.norm == "l1" else _euclidean(pair)
 
+    @classmethod
+    def from_median(
+        cls, X: Any, norm: str = "l2", *, size: int = 1000, random_state: int = 0, **parameters: Any
+    ) -> Self:
+        return super().from_median(X, size=size, random_state=random_state, norm=norm, **parameters)
+
     @property
     def lipschitz(self) -> float:
         """γ, at zero; unbounded for the city block, which grows with the number of columns."""

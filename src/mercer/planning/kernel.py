@@ -95,9 +95,9 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
     elif stored:
         best, reason = min(stored, key=attrgetter("nominal")), "the cheapest"
     if method != "exact" and solver == "auto":
-        return _chosen(exact, best, reason, size, budget, psd)
+        return _chosen(problem, exact, best, reason, size, budget, psd)
     if best is None:
-        raise _too_large(exact, size, budget)
+        raise _too_large(problem, exact, size, budget)
     return Plan(best.method, reason, tuple(exact), size, budget)
 
 
@@ -115,6 +115,7 @@ def _exact(problem: KernelProblem, solver: Any) -> list[Method]:
 
 
 def _chosen(
+    problem: KernelProblem,
     exact: list[Candidate],
     best: Candidate | None,
     reason: str,
@@ -137,7 +138,7 @@ def _chosen(
     if basis.fits:
         return Plan(other, "as all rows take too much memory or time", candidates, size, budget)
     quick = [one for one in exact if not _takes_long(one)]
-    raise _too_large([*quick, basis], size, budget)
+    raise _too_large(problem, [*quick, basis], size, budget)
 
 
 def _takes_long(one: Candidate) -> bool:
@@ -146,6 +147,7 @@ def _takes_long(one: Candidate) -> bool:
 
 
 def _too_large(
+    problem: KernelProblem,
     candidates: list[Candidate],
     size: Size,
     budget: int,
@@ -157,7 +159,8 @@ def _too_large(
     rows = max((_rows_that_fit(one, size, budget) for one in whole), default=0)
     if rows > 1:
         remedies.append(f"a sample of {rows} rows fits")
-    remedies.append(alternative(size, budget))
+    other = alternative(problem, size, budget)
+    remedies.append(other and f"{other} all rows")
     return MemoryError(
         f"Kernel PCA of {size.n} rows needs {format_bytes(least.cost.memory)} with "
         f"{least.method.label(size)}, but the memory budget is {format_bytes(budget)}. "

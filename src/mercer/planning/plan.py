@@ -34,10 +34,12 @@ from mercer.methods import (
     Dot,
     Iterative,
     Method,
+    RandomFeatures,
     Size,
     Sketch,
     Subset,
 )
+from mercer.methods.kernel.features import has_spectrum
 from mercer.problem import KernelProblem, Problem
 from mercer.rules import Rule
 
@@ -152,7 +154,7 @@ class Plan:
         """Name other methods that fit; empty where none does."""
         fitting = [c.method.label(self.size) for c in self.candidates if c.fits]
         if not fitting:
-            return alternative(self.size, room) if isinstance(problem, KernelProblem) else ""
+            return alternative(problem, self.size, room)
         automatic = format_parameter("eigen_solver" if self.size.kernel else "svd_solver", "auto")
         return f"{automatic} would choose from {', '.join(fitting)}, which fit"
 
@@ -262,25 +264,34 @@ def price(method: Method, size: Size, budget: int) -> Candidate:
     return Candidate(method, cost, cost.memory <= budget, _NOMINAL.seconds(cost, size))
 
 
-def largest_subset(size: Size, room: float) -> Subset:
+def largest_subset(size: Size, room: float) -> Method:
     """Return `Subset` on as many points as fit in `room` bytes, at least two per component.
 
     Where none fits, on the fewest.
     """
-    subset = Subset()
-    m = subset.points(size.n, size.k)
+    return _shrunk(Subset(), Subset().points(size.n, size.k), size, room)
+
+
+def _shrunk(method: Subset | RandomFeatures, m: int, size: Size, room: float) -> Method:
+    """Return a method on m points or frequencies, or on the most of fewer that fit in `room`."""
     least = min(m, max(_SMALLEST, 2 * (size.k or 0)))
-    while m > least and subset.cost(size).memory > room:
+    while m > least and method.cost(size).memory > room:
         m = max(least, int(0.9 * m))
-        subset = Subset(m)
-    return subset
+        method = type(method)(m)
+    return method
 
 
-def alternative(size: Size, room: float) -> str:
-    """Name a basis that fits in `room` bytes; empty if none does."""
-    subset = largest_subset(size, room)
-    fits = subset.cost(size).memory <= room
-    return f"{format_parameter('method', subset)} fits" if fits else ""
+def alternative(problem: Problem, size: Size, room: float) -> str:
+    """Name a method on fewer points, or on features, that fits in `room` bytes; empty if none."""
+    if not isinstance(problem, KernelProblem):
+        return ""
+    method = largest_subset(size, room)
+    if method.cost(size).memory > room and has_spectrum(problem):
+        features = RandomFeatures()
+        method = _shrunk(features, features.frequencies(size.n, size.k), size, room)
+    fits = method.cost(size).memory <= room
+    named = method.name if method == RandomFeatures() else method
+    return f"{format_parameter('method', named)} fits" if fits else ""
 
 
 def enough_memory(method: Method, size: Size) -> str:

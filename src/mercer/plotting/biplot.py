@@ -92,6 +92,10 @@ class BiplotDisplay(ComponentDisplay):
                 f"it, or draw its scores with mercer.plotting.ScoresDisplay."
             )
         V = to_numpy(pca.components_).astype(np.float64)
+        if len(V) < 2:
+            raise ValueError(
+                f"A biplot needs two components, but the model has {len(V)}. Fit at least two."
+            )
         scores, selected = inspection.selected_scores(estimator, X, components, 2)
         deviation = np.sqrt(to_numpy(pca.explained_variance_).astype(np.float64))[selected]
         if not getattr(pca, "whiten", False):

@@ -136,6 +136,12 @@ def _array(collection: Any) -> tuple[Any, Sequence[str] | None]:
             f"X is a {type(collection).__module__}.{type(collection).__name__}. Only Dask "
             f"arrays and Dask DataFrames are supported."
         )
+    meta = collection._meta
+    if hasattr(meta, "todense"):
+        raise TypeError(
+            f"The chunks of X are sparse ({type(meta).__name__}), but must be dense. Use "
+            f"X.map_blocks(lambda b: b.toarray())."
+        )
     real_matrix_dtype(collection)
     return collection, names
 

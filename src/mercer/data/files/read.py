@@ -297,6 +297,8 @@ def _find_files(path: Path, suffix: str, request: Request) -> tuple[Path, str, l
     chosen = [file for file in files if _suffix(file) in alike]
     if chosen and suffix in _FOLDERS:
         return root, suffix, chosen
+    if not files and not path.is_dir():
+        raise FileError(f"No file matches the pattern {path}. Supported: {', '.join(_FOLDERS)}.")
     if not files:
         raise FileError(f"{path} contains no data files. Supported: {', '.join(_FOLDERS)}.")
     options = [request.option("format", each[1:]) for each in suffixes if each in _FOLDERS]

@@ -231,6 +231,15 @@ def _gone(block: Any) -> Any:
     raise ValueError("The rows of earlier batches are not stored.")
 
 
+def has_spectrum(problem: KernelProblem) -> bool:
+    """Return whether the kernel of a problem has Fourier features."""
+    try:
+        _require_spectrum(problem)
+    except ValueError:
+        return False
+    return True
+
+
 def _require_spectrum(problem: Problem) -> KernelProblem:
     """Return the problem; raise if the kernel has no Fourier features."""
     assert isinstance(problem, KernelProblem)
