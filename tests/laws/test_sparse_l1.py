@@ -262,6 +262,6 @@ def test_no_axis_is_rounding(normalize, candidates):
 def test_too_little_memory():
     with (
         config_context(memory="16MiB"),
-        pytest.raises(MemoryError, match=r"memory='65MiB'\) is enough\."),
+        pytest.raises(MemoryError, match=r"memory='65MiB'\) is enough; method='features' fits\."),
     ):
         fit(2, SparseL1())
