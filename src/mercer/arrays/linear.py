@@ -97,7 +97,8 @@ def orthonormalize(W: Array) -> tuple[Array, Matrix]:
     if isinstance(W, np.ndarray):
         import scipy.linalg
 
-        with lapack_threads(W.shape[1]):
+        # However few its columns, LAPACK cuts a tall matrix among threads.
+        with lapack_threads(max(W.shape[1], min(len(W) // 32, _THREADED + 1))):
             Q, R = scipy.linalg.qr(W, mode="economic", check_finite=False)
         return Q, np.asarray(R, np.float64)
     xp = namespace(W)
