@@ -218,6 +218,7 @@ def test_values_of_a_label_column(read, values, expected, kind):
         ("a,a\n1,2\n", "more than once: 'a'. Column names must be unique"),
         ("a,b\n1,2\n3\n", "line 3: 1 fields, but the first line has 2"),
         ("a,b\n1,2\n\n3,4,5\n", "line 4: 3 fields"),
+        ("a,b\n1,2\n3,4,", "line 3: 3 fields"),
         ('a,b\n1,"x\ny"\n3,"z"\n4\n', "line 5: 1 fields"),
         ('a,b\n1,2\n3,"4\n5,6\n', "line 3: a quoted field is never closed"),
         (b"PAR1....", r"looks like a \.parquet"),
@@ -324,6 +325,47 @@ def test_flags_in_one_file_and_padded_numbers_in_another(tmp_path):
     (tmp_path / "1.csv").write_text("a,b\n1, 5\n")
     table = read_table(tmp_path)
     assert (table.source.names, table.dropped) == (["a", "b"], ())
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "late",
+    [
+        "4,5,6",
+        "4,x,6",
+        "4,true,NA",
+        '4,"5",6',
+        '"4\n",5,""',
+        "4, 5,6 ",
+        "4,,",
+        ",, ",
+        "nan,-NaN,NAN\n-nan,+nan,nAn",
+        "+1,.5e-3,5.\ninf,-Infinity,1e400\n0.1,123456789012345678,1e-400",
+        "4,5,6\n\n7,8,9",
+        "4,é,6",
+        "4,5",
+        "4,5,6,7",
+        '4,5,"6',
+    ],
+)
+def test_entries_are_the_same_numbers_whether_columns_are_parsed_or_read_as_text(
+    read, small_pieces, late, end
+):
+    """With `na`, every column is read as text first."""
+    text = "a,b,c\n" + "0.1,-2e5,\n0.30000000000000004,7,3\n" * (LONG // 2)
+    text = (text + late + "\n" + "1,2,3\n" * LONG).replace("\n", end)
+    found = []
+    for na in ((), ["no entry"]):
+        with warnings.catch_warnings(record=True) as record:
+            warnings.simplefilter("always")
+            try:
+                table = read(text, missing="keep", na=na)
+                outcome = np.asarray(table.source.collect()).tobytes(), table.source.names
+                found.append((*outcome, table.missing, table.dropped, dict(table.reasons)))
+            except FileError as error:
+                found.append(str(error))
+        found.append([str(warning.message) for warning in record])
+    assert found[:2] == found[2:]
 
 
 def test_lines_across_pieces(read, small_pieces):

@@ -11,7 +11,7 @@ import csv
 import importlib.util
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import chain, filterfalse, islice
@@ -86,7 +86,7 @@ def unpack(file: BinaryIO) -> Any:
 
 
 class TextBlock:
-    """Some rows of text, and their entries as numbers.
+    """Some rows of text, and their entries as numbers; columns may have been parsed already.
 
     `line` returns the line that a row is in; `end` is how far the file has been read.
     """
@@ -108,30 +108,31 @@ class TextBlock:
             text = text.str.replace_all(".", "?", literal=True).str.replace(",", ".", literal=True)
         self.number = text.cast(pl.Float64, strict=False)
         """Expression for numbers: null where text is something else, or missing."""
-        numbers = frame.select(self.number)
-        self.rows: npt.NDArray[Any] = numbers.to_numpy()
+        self.numbers = frame.select(self.number)
         self.unread = [
             i
-            for i, column in enumerate(numbers)
-            if column.null_count() and (column.is_null() & (frame.to_series(i) != "")).any()
+            for i, (column, number) in enumerate(zip(frame, self.numbers, strict=True))
+            if column.dtype == pl.String and number.null_count()
+            if (number.is_null() & (column != "")).any()
         ]
         """Columns with entries that are neither numbers nor empty."""
 
 
 class TextFile:
-    """A text file, unpacked and decoded, with a buffer of unused text.
+    """A text file, unpacked, with a buffer of unused text in UTF-8.
 
     `names` are those of the columns, or their numbers if they are not `named`; columns of the
-    `index` have row names.
+    `index` have row names. Columns `as_text` are not parsed as numbers.
     """
 
     names: list[str]
     named = True
     index: Sequence[int] = ()
+    as_text: Set[int] = frozenset()
     delimiter = ""
 
     def __init__(self, raw: BinaryIO, name: str, request: Request) -> None:
-        self.name, self.request, self.text, self.line, self.ended = name, request, "", 1, False
+        self.name, self.request, self.text, self.line, self.ended = name, request, b"", 1, False
         self.size = max(2**16, min(_PIECE, get_config().budget // 48))
         start, encoding = unpack(raw).read(4), request.encoding
         for mark, unicode in _BYTE_ORDER_MARKS.items():
@@ -141,17 +142,20 @@ class TextFile:
         errors = "replace" if encoding == "cp1252" else "strict"
         decoder = codecs.getincrementaldecoder(encoding)(errors)
         self.decoder = io.IncrementalNewlineDecoder(decoder, translate=True)
+        self.plain = encoding in ("utf-8", "cp1252")
+        """Whether all text so far was ASCII without carriage returns, which needs no decoding."""
 
     def read(self, size: int) -> None:
-        """Read more text."""
-        data = b"" if self.ended else self.file.read(size)
-        self.text += self.decoder.decode(data, not data)
+        """Read more text, to the end of a line if that is near."""
+        data = b"" if self.ended else self.file.read(size) + self.file.readline(size)
+        self.plain = self.plain and data.isascii() and b"\r" not in data
+        self.text += data if self.plain else self.decoder.decode(data, not data).encode()
         self.ended = not data
 
-    def take(self, size: int) -> str:
-        """Return the next characters, and go on after them."""
+    def take(self, size: int) -> bytes:
+        """Return the next bytes, and go on after them."""
         text, self.text = self.text[:size], self.text[size:]
-        self.line += text.count("\n")
+        self.line += int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
         return text
 
     def blocks(self) -> Iterator[TextBlock]:
@@ -168,21 +172,22 @@ class Delimited(TextFile):
     def __init__(self, raw: BinaryIO, name: str, request: Request, delimiter: str = "") -> None:
         super().__init__(raw, name, request)
         self.read(self.size)
-        self.take(len(self.text) - len(self.text.lstrip("\n")))
-        self.comments = self.text.startswith("#")
+        self.take(len(self.text) - len(self.text.lstrip(b"\n")))
+        self.comments = self.text.startswith(b"#")
         if self.comments:
             self.take(_comment_length(self.text))
         if not self.text:
             raise FileError(f"{name} is empty: it has neither a header nor rows.")
-        self.delimiter = delimiter or find_delimiter(self.text)
+        self.delimiter = delimiter or find_delimiter(self.text.decode())
         mark = re.escape(self.delimiter)
-        self.quoted = re.compile(rf'"(?:(?<=\A")|(?<=[\n{mark}]"))[^"]*(?:""[^"]*)*("|\Z)')
-        while not self.ended and self._mask()[0].count("\n") < 2:
+        quoted = rf'"(?:(?<=\A")|(?<=[\n{mark}]"))[^"]*(?:""[^"]*)*("|\Z)'
+        self.quoted = re.compile(quoted.encode())
+        while not self.ended and self._mask()[0].count(b"\n") < 2:
             self._grow()
-        end = self._mask()[0].find("\n") + 1 or len(self.text)
+        end = self._mask()[0].find(b"\n") + 1 or len(self.text)
         sample = self.text
         if self.comments:  # a header that is a comment begins with #
-            sample = re.sub(r"(?m)^#.*", "", sample.lstrip("# "))
+            sample = re.sub(rb"(?m)^#.*", b"", sample.lstrip(b"# "))
         try:
             _, (fields, *rows) = zip(*islice(self._records(sample, 1), _SAMPLE), strict=True)
         except (csv.Error, ValueError) as error:
@@ -206,38 +211,38 @@ class Delimited(TextFile):
                 self.read(self.size)
             masked, quote = self._mask()
             if self.ended and quote >= 0:
-                line = self.line + self.text.count("\n", 0, quote)
+                line = self.line + self.text.count(b"\n", 0, quote)
                 raise FileError(
                     f"{self.name}, line {line}: a quoted field is never closed. Close it, or "
                     f"double the quotes inside a field."
                 )
-            end = len(masked) if self.ended else masked.rfind("\n") + 1
+            end = len(masked) if self.ended else masked.rfind(b"\n") + 1
             if not end:
                 self._grow()
                 continue
             line, text, masked = self.line, self.take(end), masked[:end]
-            for comment in reversed([*re.finditer("(?m)^#.*", masked)] if self.comments else []):
+            for comment in reversed([*re.finditer(rb"(?m)^#.*", masked)] if self.comments else []):
                 text = text[: comment.start()] + text[comment.end() :]
                 masked = masked[: comment.start()] + masked[comment.end() :]
-            if text.strip("\n"):
+            if text.lstrip(b"\n"):
                 yield self._convert(text, masked, line)
 
-    def _mask(self) -> tuple[str, int]:
+    def _mask(self) -> tuple[bytes, int]:
         """Return the text with quoted fields masked, and where one is open at its end, or -1."""
         quote = -1
 
-        def mask(match: re.Match[str]) -> str:
+        def mask(match: re.Match[bytes]) -> bytes:
             nonlocal quote
             quote = -1 if match[1] else match.start()
-            return "." * len(match[0])
+            return b"." * len(match[0])
 
-        return (self.quoted.sub(mask, self.text) if '"' in self.text else self.text), quote
+        return (self.quoted.sub(mask, self.text) if b'"' in self.text else self.text), quote
 
     def _grow(self) -> None:
         """Read more of an incomplete record; raise if it takes too much memory."""
         limit = max(self.size, get_config().budget // 8)
         if len(self.text) > limit:
-            line = self.line + self.text.count("\n", 0, max(0, self._mask()[1]))
+            line = self.line + self.text.count(b"\n", 0, max(0, self._mask()[1]))
             raise FileError(
                 f"{self.name}: the record at line {line} exceeds {format_bytes(limit)}; maybe a "
                 f"quoted field is never closed. Correct it, or raise the budget with "
@@ -245,16 +250,28 @@ class Delimited(TextFile):
             )
         self.read(max(self.size, len(self.text)))
 
-    def _convert(self, text: str, masked: str, line: int) -> TextBlock:
-        """Convert whole records: by Polars, or one by one if some are blank, short or malformed."""
+    def _convert(self, text: bytes, masked: bytes, line: int) -> TextBlock:
+        """Convert whole records: by Polars, or one by one if some are blank, short or malformed.
+
+        Columns are numbers, or all of them text if some are not.
+        """
         pl, width, frame = polars(), len(self.names), None
         schema = dict.fromkeys(map(str, range(width)), pl.String)
-        blank = masked.startswith("\n") or "\n\n" in masked
-        options = {"schema": schema, "separator": self.delimiter, "empty_string_is_null": False}
-        if not blank:
+        options = {"separator": self.delimiter, "empty_string_is_null": False}
+        exact = self.decimal or self.request.na
+        numbers = () if exact else filterfalse(self.as_text.__contains__, range(width))
+        for types in (schema | dict.fromkeys(map(str, numbers), pl.Float64), schema):
             with suppress(pl.exceptions.PolarsError):
-                frame = pl.read_csv(text.encode(), has_header=False, **options)
-        if frame is None or masked.count(self.delimiter) != (width - 1) * len(frame):
+                frame = pl.read_csv(text, has_header=False, schema=types, **options)
+                last = frame.to_series(-1)
+                # Polars fills up short and blank records, and a file may end in a delimiter.
+                filled = last.dtype == pl.String or last.null_count()
+                if filled or masked is not text or not text.endswith(b"\n"):
+                    blank = masked.startswith(b"\n") or b"\n\n" in masked
+                    count = masked.count(self.delimiter.encode())
+                    frame = None if blank or count != (width - 1) * len(frame) else frame
+                break
+        if frame is None:
             rows = []
             for number, record in self._records(text, line):
                 if len(record) != width:
@@ -270,9 +287,10 @@ class Delimited(TextFile):
 
         return TextBlock(frame, line_of, self.raw.tell(), self.request.na, self.decimal)
 
-    def _records(self, text: str, first: int) -> Iterator[tuple[int, list[str]]]:
+    def _records(self, text: bytes, first: int) -> Iterator[tuple[int, list[str]]]:
         """Yield line and fields of every record that is not blank."""
-        line, reader = first, csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter)
+        lines = io.TextIOWrapper(io.BytesIO(text), "utf-8", newline="")
+        line, reader = first, csv.reader(lines, delimiter=self.delimiter)
         for record in reader:
             if record:
                 yield line, record
@@ -322,16 +340,17 @@ def find_delimiter(text: str) -> str:
     return best if share(best) else ","
 
 
-def _comment_length(text: str) -> int:
+def _comment_length(text: bytes) -> int:
     """Return the length of the comments that text begins with.
 
     The last of them is the header if it has as many fields as the line below, which is a row: it
     holds a number.
     """
-    end = len(text) - len(re.sub(r"\A(#.*\n*)+", "", text))
-    last = text[:end].rstrip().rfind("\n") + 1
-    delimiter = find_delimiter(text[end:])
-    names, row = (part.split("\n")[0].split(delimiter) for part in (text[last:], text[end:]))
+    end = len(text) - len(re.sub(rb"\A(#.*\n*)+", b"", text))
+    last = text[:end].rstrip().rfind(b"\n") + 1
+    parts = (text[last:].decode(), text[end:].decode())
+    delimiter = find_delimiter(parts[1])
+    names, row = (part.split("\n")[0].split(delimiter) for part in parts)
     numbers = any(NUMBER.fullmatch(field.strip('"')) for field in row)
     return last if numbers and len(names) == len(row) > 1 else end
 
@@ -359,7 +378,7 @@ def read_text(
                         f"({format_names(odd)}). All files of a table must have the same columns "
                         f"in the same order."
                     )
-                end = 0
+                end, file.as_text = 0, columns.as_text
                 for block in file.blocks():
                     columns.add(block)
                     tick(block.end - end)
@@ -391,6 +410,8 @@ class TextColumns:
         """Columns with entries that are true or false."""
         # As text, identifiers keep every digit.
         self.texts: dict[int, tuple[Any, ...]] = dict.fromkeys(roles.extra + roles.candidates, ())
+        self.as_text = {*range(len(file.names))} - self.numeric | {*self.texts}
+        """Columns that are read as text, because something in them is."""
         self.weights: list[npt.NDArray[Any]] = []
         self.stored: list[int] = []
         """Columns that are stored: features that were not text in the first block."""
@@ -401,19 +422,20 @@ class TextColumns:
 
     def add(self, block: TextBlock) -> None:
         """Append a block."""
+        self.as_text |= {*block.unread}
         for i in self.numeric.intersection(block.unread):
             self._examine(i, block)
         if not self.count:
             self.stored = list(filter(self.numeric.__contains__, self.roles.features))
             self.missing = np.zeros(len(self.stored), np.int64)
-        rows = np.ascontiguousarray(block.rows[:, self.stored])
-        self.count += len(rows)
-        self.missing += np.isnan(rows).sum(axis=0)
-        self.rows.append(rows)
+        self.count += len(block.numbers)
+        self.rows.append(rows := block.numbers[:, self.stored].to_numpy())
+        if np.isnan(rows.min(initial=0.0)):
+            self.missing += np.isnan(rows).sum(axis=0)
         if self.folder or 8 * self.count * len(self.stored) > get_config().budget // 4:
             self._spill()
         for i in self.roles.weights:
-            self.weights.append(block.rows[:, i].copy())
+            self.weights.append(block.numbers.to_series(i).to_numpy())
         for i, parts in list(self.texts.items()):
             self.texts[i] = (*parts, text := block.frame.to_series(i))
             if i not in self.roles.extra and not self._identifies(i, text):
@@ -429,7 +451,7 @@ class TextColumns:
             if not file.tell():
                 write_header(file, (0, len(self.stored)), np.float64)
             for rows in self.rows:
-                file.write(rows.data)
+                file.write(np.ascontiguousarray(rows).data)
         self.rows.clear()
 
     def _examine(self, i: int, block: TextBlock) -> None:
@@ -442,8 +464,7 @@ class TextColumns:
         if not odd.any():
             self.flags |= {i} if flags.any() else set()
             numbers = numbers.fill_null(known.is_in(TRUE).cast(pl.Float64))
-            block.rows = np.require(block.rows, requirements="W")
-            block.rows[:, i] = numbers.to_numpy()
+            block.numbers.replace_column(i, numbers)
             return
         self.numeric.remove(i)
         first = odd.arg_true()[0]
@@ -492,11 +513,12 @@ class TextColumns:
     def _source(self, columns: list[int]) -> Source:
         """Return these of the stored columns as a source."""
         if self.folder is None:
+            at = slice(None) if columns == [*range(len(self.stored))] else columns
             out, start = np.empty((self.count, len(columns))), 0
-            for k, rows in enumerate(self.rows):
-                out[start : start + len(rows)] = rows[:, columns]
+            while self.rows:
+                rows = self.rows.pop(0)
+                out[start : start + len(rows)] = rows[:, at]
                 start += len(rows)
-                self.rows[k] = rows[:0]
             return ArraySource(out)
         with self.folder.writing(), self.folder.rows.open("r+b") as file:
             write_header(file, (self.count, len(self.stored)), np.float64)

@@ -27,17 +27,17 @@ class JSONLines(TextFile):
         self.read(self.size)
         self.names = self._parse(self._piece(), infer_schema_length=None).columns
 
-    def _piece(self) -> str:
-        while not (end := self.text.rfind("\n") + 1) and not self.ended:
+    def _piece(self) -> bytes:
+        while not (end := self.text.rfind(b"\n") + 1) and not self.ended:
             self.read(self.size)
         return self.text if self.ended else self.text[:end]
 
-    def _parse(self, text: str, **options: Any) -> Any:
+    def _parse(self, text: bytes, **options: Any) -> Any:
         pl = polars()
         try:
-            return pl.read_ndjson(text.encode(), **options)
+            return pl.read_ndjson(text, **options)
         except pl.exceptions.PolarsError:
-            for number, line in enumerate(text.split("\n"), self.line):
+            for number, line in enumerate(text.decode().split("\n"), self.line):
                 try:
                     if line.strip() and not isinstance(json.loads(line), dict):
                         raise ValueError("not a JSON object")
@@ -95,7 +95,7 @@ def read_strings(paths: Sequence[Path], root: Path, request: Request, tick: Tick
         file = TextFile(raw, request.path, request)
         file.read(-1)
     # Not `splitlines`, which also splits at form feeds and the like.
-    strings = file.text.rstrip("\n").split("\n")
+    strings = file.text.decode().rstrip("\n").split("\n")
     tick(size)
     if strings == [""]:
         raise FileError(f"{request.path} is empty: it contains no strings.")
