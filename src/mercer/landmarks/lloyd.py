@@ -50,16 +50,15 @@ def _assign(rows: Any, w: Vector, norms: Vector, centers: Matrix) -> tuple[Vecto
     The mean of a cluster without rows is its center.
     """
     n, m = rows.shape[0], len(centers)
-    center_norms, transposed = (centers * centers).sum(axis=1), np.ascontiguousarray(centers.T)
+    center_norms, transposed = (centers * centers).sum(axis=1), np.ascontiguousarray(-2 * centers.T)
 
     def assign_chunk(chunk: slice) -> tuple[Vector, Matrix, Vector]:
         x, weights = rows[chunk], w[chunk]
         distances = np.asarray(x @ transposed)
-        distances *= -2
         distances += center_norms
         labels = np.argmin(distances, axis=1)
         nearest = norms[chunk] + distances[np.arange(len(labels)), labels]
-        sums = _dense(_membership(labels, weights, m) @ x.astype(np.float64))
+        sums = _dense(_membership(labels, weights, m) @ x.astype(np.float64, copy=False))
         return nearest, sums, np.asarray(np.bincount(labels, weights, m), np.float64)
 
     chunks = [slice(start, min(start + _CHUNK, n)) for start in range(0, n, _CHUNK)]
