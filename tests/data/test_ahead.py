@@ -174,3 +174,18 @@ def test_a_file_that_changes_half_way(tmp_path, damage):
 
     with config_context(block_rows=10), pytest.raises(FileError, match=r"x\.npy"):
         source.fold(Damage())
+
+
+def test_a_file_removed_just_before_it_is_opened(tmp_path, monkeypatch):
+    path = tmp_path / "x.npy"
+    np.save(path, np.ones((10, 2)))
+    source = as_source(path)
+    fromfile = np.fromfile
+
+    def late(*args, **options):
+        path.unlink()
+        return fromfile(*args, **options)
+
+    monkeypatch.setattr(np, "fromfile", late)
+    with pytest.raises(FileError, match=r"x\.npy was removed while it was being read"):
+        source.read(0, 10)

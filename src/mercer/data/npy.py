@@ -65,7 +65,11 @@ class NpySource(Source):
 
     def _numbers(self, first: int, count: int) -> Any:
         offset = self.offset + first * self.stored.itemsize
-        numbers = np.fromfile(self.path, self.stored, count, offset=offset)
+        try:
+            numbers = np.fromfile(self.path, self.stored, count, offset=offset)
+        except FileNotFoundError:  # removed since the guard looked
+            self.guard.check(self.path)
+            raise
         if len(numbers) < count:
             raise FileError(f"{self.path} was truncated while it was being read.")
         return numbers
