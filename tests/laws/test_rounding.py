@@ -1,5 +1,7 @@
 """Kernel values are no farther from the truth than their `roundings`, which certificates count."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -7,9 +9,10 @@ from mercer import KernelPCA, config_context
 from mercer.arrays.linear import confidence
 from mercer.data import as_source
 from mercer.estimators.kernel_parameters import resolve_kernel
-from mercer.kernels import RBF, Laplacian, Matern, RationalQuadratic
+from mercer.kernels import RBF, Laplacian, Linear, Matern, RationalQuadratic
 from mercer.kernels.points import Points
 from mercer.linalg import Moments
+from tests.kernel_catalogue import KERNELS
 from tests.truth import data, families
 
 LD = np.longdouble
@@ -70,6 +73,29 @@ def test_close_rows_far_from_the_others(gamma, dtype):
             ),
         ):
             assert error(kernel, X, formula) <= 1.0, (kernel, offset)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in KERNELS if row.kernel.shift_invariant], ids=lambda row: row.name
+)
+def test_no_slope_is_above_the_lipschitz_constant(row):
+    kernel = row.kernel
+    if kernel.offset_sensitive or kernel.takes == "strings" or not math.isfinite(kernel.lipschitz):
+        return
+    apart = np.geomspace(1e-3, 1e6, 200_001)[:, None]
+    values = kernel(np.zeros((1, 1)), apart)[0]
+    slopes = np.abs(np.diff(values)) / np.diff(apart[:, 0])
+    assert np.max(slopes) <= kernel.lipschitz * kernel.diag([[0.0]])[0] * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("rough", [RBF(1e4), Laplacian(), Laplacian(norm="l1"), Matern(0.1, 0.5)])
+def test_a_nested_sum_rounds_and_moves_as_a_flat_one(rough):
+    """A shift for the linear kernel rounds the rows of the other term, however deep it is."""
+    flat, nested = 2.0 * rough + 2.0 + Linear(), 2.0 * (rough + 1.0) + Linear()
+    X = np.float32(1e4) + np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
+    assert nested.offset_sensitive == flat.offset_sensitive
+    first, second = (k.roundings(Points(X), Points(X), X.dtype) for k in (flat, nested))
+    np.testing.assert_allclose(second, first, rtol=0.02)
 
 
 @pytest.mark.parametrize("center", [True, False])

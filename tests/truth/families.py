@@ -287,6 +287,12 @@ def sum_or_product(rng, rows):
         ("sum with a constant", a + 2.0, lambda X, Y: f(X, Y) + 2, True),
         ("product", a * b, lambda X, Y: f(X, Y) * g(X, Y), waves),
         ("scaled", 3.0 * a, lambda X, Y: 3 * f(X, Y), True),
+        (
+            "nested sum",
+            2.0 * (a + 1.0) + kernels.Linear(),
+            lambda X, Y: 2 * (f(X, Y) + 1) + dot(X, Y),
+            False,
+        ),
         ("power", a**2, lambda X, Y: f(X, Y) ** 2, True),
         ("columns", a.on_columns([0]), lambda X, Y: f(X[:, :1], Y[:, :1]), True),
         ("normalised", b.normalized(), lambda X, Y: _normalised(g, X, Y), False),

@@ -34,6 +34,7 @@ class Constant(Kernel):
     operation = "constant"
     takes = "anything"
     shift_invariant = True
+    lipschitz = 0.0
 
     def __init__(self, value: float = 1.0) -> None:
         self.value = value
@@ -173,10 +174,9 @@ class Sum(Combination):
         """
         terms = self.terms
         largest = functools.reduce(np.maximum, (term.roundings(x, y, dtype) for term in terms))
-        lipschitz = max(term.lipschitz for term in terms)
-        if self.shift_invariant and self.offset_sensitive and lipschitz > 0.0:
+        if self.shift_invariant and self.offset_sensitive and self.lipschitz > 0.0:
             left, right = (np.sqrt(to_numpy(side.norms).astype(np.float64)) for side in (x, y))
-            largest = largest + 2.0 * lipschitz * (left + np.max(right, initial=0.0))
+            largest = largest + 2.0 * self.lipschitz * (left + np.max(right, initial=0.0))
         return largest + len(terms)
 
     @property
@@ -186,9 +186,11 @@ class Sum(Combination):
     @property
     def offset_sensitive(self) -> bool:
         """Whether a term is offset-sensitive and all terms are Lipschitz."""
-        terms = self.terms
-        finite = all(math.isfinite(term.lipschitz) for term in terms)
-        return any(term.offset_sensitive for term in terms) and finite
+        return any(term.offset_sensitive for term in self.terms) and math.isfinite(self.lipschitz)
+
+    @property
+    def lipschitz(self) -> float:
+        return float(max(term.lipschitz for term in self.terms))
 
     def slopes(self, pair: Pair) -> tuple[Slopes, ...]:
         return tuple(slope for term in self.terms for slope in term.slopes(pair))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -116,8 +117,11 @@ class Kernel(Params, ABC):
     """
     is_euclidean: Any = False
     """Whether distances in feature space are those of the rows."""
-    lipschitz: Any = 0.0
-    """Bound on the derivative by the distance of two rows, divided by k(x, x)."""
+    lipschitz: Any = math.inf
+    """Bound on |∂k/∂‖x−y‖| / k(x, x) of a function of the distance; infinite if unknown.
+
+    A sum that also has a `Linear` needs it: the sum shifts the rows for that, and rounds them.
+    """
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -389,7 +389,7 @@ class RationalQuadratic(Exponential, Stationary):
 
     @property
     def lipschitz(self) -> float:
-        """√(2α/(α + 1)) √e^{-1} / ℓ at most: below 1/ℓ."""
+        """At the distance ℓ √(2α/(2α + 1)) the slope is largest, and below 1/ℓ."""
         return 1.0 / self.length
 
     def roundings(self, x: Points, y: Points, dtype: Any) -> Any:
