@@ -4,7 +4,7 @@
 #   PYTEST_ARGS  arguments of pytest, for instance PYTEST_ARGS="-n 4 -x"
 #   BENCH_ARGS   arguments of the benchmarks
 #   TRUTH_ARGS   arguments of the truth harness, for instance TRUTH_ARGS="--cases 500 --jobs 8"
-#   PAPERS       results to be made again, for instance PAPERS="usps novelty"; all by default
+#   PAPERS       results to recompute, for instance PAPERS="usps novelty"; all by default
 #   LOWEST_PYTHON, LOWEST_ARGS  the Python and the arguments of pytest for make lowest
 
 PYTHON ?= python3
@@ -43,10 +43,10 @@ test: $(VENV)/.test ## run the tests and the examples in the docstrings
 	# One BLAS thread a process: two processes share the cores, and small products gain nothing.
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
 
-slow: $(VENV)/.test ## run the tests that take long, which make test leaves out
+slow: $(VENV)/.test ## run the slow tests, which make test skips
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadgroup -m slow
 
-truth: $(VENV)/.test ## attack the promises of certificates with random cases
+truth: $(VENV)/.test ## check certificates against dense results in random cases
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.truth $(TRUTH_ARGS)
 
 lowest: $(LOWEST)/.test ## run the tests that depend on other packages with their lowest versions
@@ -59,7 +59,7 @@ check: $(VENV)/.lint $(VENV)/.test ## lint, format, types, layers, and the size 
 	$(BIN)/lint-imports
 	$(BIN)/python tools/house.py
 
-format: $(VENV)/.lint ## format the code and mend what ruff can mend
+format: $(VENV)/.lint ## format the code and apply ruff's automatic fixes
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 

@@ -1,4 +1,4 @@
-"""One row per solver, method, source and nasty matrix: the laws run over all of them."""
+"""One row per solver, method, source and difficult matrix: the laws run over all of them."""
 
 import itertools
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def pairwise(**factors):
 
 
 def label(value):
-    """How a value of a factor is called in the name of a test."""
+    """Label of a factor's value in the name of a test."""
     if isinstance(value, tuple) and hasattr(value, "name"):
         return value.name  # a row of a catalogue
     return getattr(value, "__name__", str(value))  # of a function str holds its address

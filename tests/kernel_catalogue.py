@@ -39,7 +39,7 @@ from mercer.kernels import (
 
 class Row(NamedTuple):
     name: str
-    """Part of the names of its tests: ``pytest tests -k WORD`` runs them, with a word of it."""
+    """Part of the names of its tests: ``pytest tests -k WORD`` with a word of it runs them."""
     kernel: Any
     formula: Callable[[Any, Any], float]
     """k(x, y) of two rows, without Mercer."""

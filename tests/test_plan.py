@@ -220,7 +220,7 @@ FIXED = ("uniform", "diagonal", "column_norm", "leverage", "kmeans", "kernel_kme
     make=[Subset, Reduced, Improved],
 )
 def test_passes_of_a_plan_are_those_that_are_made(make, center, rule):
-    """Of rules whose steps depend on the data, the plan states the fewest."""
+    """For rules whose number of steps depends on the data, the plan states the minimum."""
     rows = Counted(np.random.default_rng(0).standard_normal((120, 3)))
     method = make(12, select=rule)
     model = KernelPCA(2, kernel=RBF(0.1), method=method, center=center, random_state=0)

@@ -8,7 +8,7 @@ import scipy.sparse
 from sklearn.mixture import GaussianMixture
 
 from mercer import KernelPCA
-from mercer.kernels import RBF, Fisher, FromFunction, Precomputed
+from mercer.kernels import RBF, Fisher, FromFunction, Kernel, Precomputed, base, parse
 from mercer.kernels.stationary import Stationary
 from mercer.methods import RandomFeatures
 
@@ -94,3 +94,27 @@ def test_a_kernel_that_overrides_spectrum_has_features():
             for k in (kernel, same)
         )
         np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+def test_a_kernel_that_is_defined_again_replaces_the_one_before():
+    """As when a cell of a notebook runs twice; a different class must not take its name."""
+
+    def define(power, where):
+        class Again(Kernel):
+            name = "defined again"
+            __module__ = where
+
+            def on(self, pair):
+                return pair.dot**power
+
+        return Again
+
+    try:
+        define(1, "notebook")
+        second = define(2, "notebook")
+        assert type(parse("Again()")) is second
+        with pytest.raises(TypeError, match="both named"):
+            define(1, "elsewhere")
+    finally:
+        for name in ("Again", "again", "defined again"):
+            base.KERNELS.pop(name, None)

@@ -137,7 +137,7 @@ def test_coordinates_and_kernels_give_the_same_steps(kind):
     assert np.abs(rho - gains).max() <= 1e-12
 
 
-# Where they lead.
+# Limits of the iterations.
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Attack the promises of certificates: python -m tests.truth --cases 20000 --seeds 0 1 2."""
+"""Check certificates against dense results: python -m tests.truth --cases 20000 --seeds 0 1 2."""
 
 import argparse
 import sys

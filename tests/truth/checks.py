@@ -395,7 +395,7 @@ _REFUSALS = (
     r"has led to infinity",
     r"orthogonal",
     r"applies to kernel PCA of all rows",
-    r"averages numeric rows, but got",
+    r"requires numeric rows, but got",
     r"needs all eigenvalues|needs the whole spectrum",
     r"needs more rows than|n_samples >= n_features|as many rows as columns",
     r"Fourier features",

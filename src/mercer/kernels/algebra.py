@@ -151,7 +151,7 @@ class Sum(Combination):
 
     def check_operands(self) -> None:
         sums = [self]
-        for node in sums:  # which grows
+        for node in sums:  # grows while iterated
             super(Sum, node).check_operands()
             sums += [part for part in (node.k1, node.k2) if isinstance(part, Sum)]
 

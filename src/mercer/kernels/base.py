@@ -130,8 +130,11 @@ class Kernel(Params, ABC):
         if "name" in vars(cls):
             aliases = vars(cls).get("aliases", ())
             for name in (cls.__name__, cls.__name__.lower(), *aliases, cls.name):
-                if KERNELS.setdefault(name, cls) is not cls:
-                    raise TypeError(f"{KERNELS[name]} and {cls} are both named {name!r}")
+                other = KERNELS.get(name, cls)
+                # A class that is defined again, as in a notebook, replaces the one before.
+                if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+                    raise TypeError(f"{other} and {cls} are both named {name!r}")
+                KERNELS[name] = cls
 
     @abstractmethod
     def on(self, pair: Pair) -> Any:
@@ -168,8 +171,8 @@ class Kernel(Params, ABC):
     def require_spectrum(self) -> None:
         """Raise if the kernel, or a part of it, has no Fourier features."""
         if type(self).draw is Kernel.draw and type(self).spectrum is Kernel.spectrum:
-            those = "RBF, Laplacian, Matern, RationalQuadratic and their sums have them"
-            self._has_no("Fourier features", those)
+            those = {k.__name__ for k in KERNELS.values() if k.draw is not Kernel.draw}
+            self._has_no("Fourier features", f"{', '.join(sorted(those))} and their sums have them")
 
     def value_at_zero(self, d: int) -> float:
         """Return k(x, x) of a kernel with Fourier features, which is the same for every x."""

@@ -1,4 +1,4 @@
-"""Kernels of x − y, and exponentials of a distance."""
+"""Stationary kernels, functions of x − y, and kernels that decay with a distance."""
 
 from __future__ import annotations
 

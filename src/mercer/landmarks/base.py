@@ -36,7 +36,7 @@ class SelectionCost(NamedTuple):
 class Landmarks(Params, ABC):
     """A rule that chooses the points of a basis.
 
-    A rule of your own defines `name` and `select`; `cost` tells the plan what it takes.
+    To write your own rule, define `name` and `select`; `cost` tells the plan what it takes.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Landmarks(Params, ABC):
         if self.takes == "vectors" and (strings or problem.kernel is None):
             rows = "strings" if strings else "a precomputed kernel matrix"
             raise ValueError(
-                f"{self!r} averages numeric rows, but got {rows}. Use a rule for any kind of rows, "
+                f"{self!r} requires numeric rows, but got {rows}. Use a rule for any kind of rows, "
                 f"such as 'uniform', 'rp_cholesky' or 'kernel_kmeans'."
             )
 
@@ -187,7 +187,7 @@ class CandidateLandmarks(Landmarks):
     candidates: int | None
     """Number of candidates; None: a default that fits a quarter of the memory budget."""
     fewest, per_landmark = 2000, 2
-    """That default: at least so many, and so many for every landmark."""
+    """Lower limit of that default, and candidates per landmark."""
     among_themselves = False
     """Whether the kernel between candidates is computed, not that between them and all rows."""
 

@@ -32,7 +32,7 @@ from mercer.linalg.span import Basis
 from mercer.problem import KernelProblem
 from mercer.threads import serial_blas
 
-# Rows that are clustered: at most so many for every landmark, and at least these.
+# Rows to cluster: this many per landmark, but no fewer than this minimum.
 _PER_LANDMARK, _FEWEST = 50, 5000
 # If rows × columns × landmarks exceeds this: a random start and few iterations; otherwise a start
 # by k-means++ and more iterations.
