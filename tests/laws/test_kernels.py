@@ -143,7 +143,7 @@ def test_fourier_features_approach_it(row):
 
 @pytest.mark.parametrize("row", rows([row for row in KERNELS if not row.fourier]))
 def test_without_fourier_features_it_says_which_have(row):
-    with pytest.raises(ValueError, match=r"has no Fourier features; RBF"):
+    with pytest.raises(ValueError, match=r"has no Fourier features; .*RBF"):
         row.kernel.spectrum(6, 10, np.random.default_rng(0))
 
 
