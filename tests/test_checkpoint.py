@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -388,18 +389,51 @@ def test_a_folder_has_one_owner_at_a_time(tmp_path):
     assert not folder.exists()
 
 
-def test_a_run_that_comes_late_writes_nothing_and_removes_nothing(tmp_path):
-    """Both began before anything was written: the steps of two must not lie beside each other."""
+def test_a_run_that_comes_late_is_refused_and_removes_nothing(tmp_path):
+    """Nothing may be written yet: the steps of two must not lie beside each other."""
     folder = tmp_path / "kept"
-    first, late = begun(folder, "a"), begun(folder, "b")
+    first = begun(folder, "a")
+    with pytest.raises(CheckpointError, match="a fit that is still running"):
+        begun(folder, "b")
     assert first.write("000001", STEP)
-    with pytest.warns(UserWarning, match="another fit is using this folder"):
-        assert not late.write("000001", STEP)
+    with pytest.raises(CheckpointError, match="a fit that is still running"):
+        begun(folder, "b")
     first.close()  # as when it is killed
-    assert not late.write("000002", STEP)
-    late.clear()
-    assert begun(folder, "a").read("000001", "a fold") is not None
-    assert not (folder / "mercer-step-000002.npz").exists()
+    again = begun(folder, "a")
+    assert again.read("000001", "a fold") is not None
+    again.clear()
+    assert not folder.exists()
+
+
+def test_steps_without_a_header_are_removed(tmp_path):
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    (folder / "mercer-step-000001.npz").write_bytes(b"of no fit")
+    run = begun(folder, "a")
+    assert not (folder / "mercer-step-000001.npz").exists()
+    run.close()
+    assert not folder.exists()
+
+
+def test_a_folder_that_cannot_be_written_to(meticulous, monkeypatch, tmp_path):
+    """What it holds is used, and nothing in it is changed."""
+    folder, model = tmp_path / "kept", PCA(3, svd_solver="full")
+    stopped(model, X, folder, meticulous)
+    before = sorted(folder.iterdir())
+
+    def refuse(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        patch.setattr(os, "unlink", refuse)
+        patch.setattr(os, "rmdir", refuse)
+        patch.setattr(running, "write_atomically", refuse)
+        patch.setattr(Path, "unlink", refuse)
+        with pytest.warns(UserWarning, match="could not be written .*Read-only file system"):
+            found, _ = fitted(model, X, folder)
+    assert sorted(folder.iterdir()) == before
+    np.testing.assert_array_equal(found, fitted(model, X, None)[0])
 
 
 def test_two_fits_of_one_process_do_not_share_a_folder(meticulous, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,13 +23,19 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         yield part
         part.replace(path)
-    except OSError as error:
-        if error.filename == str(part):
+    except Exception as error:
+        code, text = getattr(error, "errno", None), ""
+        # Libraries in Rust give the number in their text alone; a ValueError is about the rows.
+        told = re.search(r"os error (\d+)", str(error))
+        if code is None and told and not isinstance(error, ValueError):
+            code, text = int(told[1]), os.strerror(int(told[1]))
+        if code in FULL and "no room" not in str(error):
+            free = f"{shutil.disk_usage(path.parent).free / 2**20:.0f} MiB free"
+            text = f"no room to write the file ({free}). Free space, or use another folder"
+        if text:
+            raise OSError(code, text, str(path)) from error
+        if isinstance(error, OSError) and error.filename == str(part):
             error.filename = str(path)
-        if error.errno not in FULL or "no room" in str(error):
-            raise
-        free = shutil.disk_usage(path.parent).free / 2**20
-        text = f"no room to write the file ({free:.0f} MiB free). Free space, or use another folder"
-        raise OSError(error.errno, text, str(path)) from error
+        raise
     finally:
         part.unlink(missing_ok=True)

@@ -193,6 +193,25 @@ def rounded_up(size: float) -> str:
     return f"{math.ceil(size / 2**30)}GiB"
 
 
+class BudgetError(MemoryError):
+    """The memory budget is too small."""
+
+
+BASIS = "use a method with a basis, such as method=Subset(1000)"
+"""A remedy for rows that do not fit in memory."""
+
+
+def require_budget(needed: float, what: str, instead: str = "") -> None:
+    """Raise if `what` takes more bytes than the memory budget; `instead` is another remedy."""
+    budget = get_config().budget
+    if needed > budget:
+        raise BudgetError(
+            f"{what} takes {format_bytes(needed)}, more than the memory budget of "
+            f"{format_bytes(budget)}. Raise it with {format_parameter('memory')}"
+            f"{instead and f', or {instead}'}."
+        )
+
+
 @functools.cache
 def machine_memory() -> int:
     """Return the memory of this machine, or of the container if that is less, in bytes."""

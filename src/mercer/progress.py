@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
@@ -192,46 +192,16 @@ def task(label: str, total: int) -> Iterator[Tick]:
             listener.end(handle)
 
 
-class PassRecord(ABC):
-    """The record of one pass over the rows."""
-
-    finished = False
-    """Whether the pass was recorded to its end: its state is restored."""
-
-    @abstractmethod
-    def begin(self, parts: Sequence[Any]) -> list[int]:
-        """Restore the state of each worker; return the number of steps that each had done."""
-
-    @abstractmethod
-    def step(self, worker: int) -> AbstractContextManager[None]:
-        """Return the context of one step of a worker: the state is saved between steps only."""
+recorder: ContextVar[Any] = ContextVar("mercer_recorder", default=None)
+"""The recorder of the current fit, a `Checkpoint`; None if it is not recorded."""
 
 
-class Recorder(ABC):
-    """Records the passes of a fit."""
-
-    @abstractmethod
-    def record(self, state: Any, layout: str) -> AbstractContextManager[PassRecord | None]:
-        """Record a pass, unless it is a part of another.
-
-        `layout` says how the rows are divided: a pass is resumed with the same layout only.
-        """
-
-    @abstractmethod
-    def seed(self, drawn: int) -> int:
-        """Return the seed that the fit was begun with; `drawn` if it begins now."""
-
-
-recorder: ContextVar[Recorder | None] = ContextVar("mercer_recorder", default=None)
-"""The recorder of the current fit; None if it is not recorded."""
-
-
-def recorded_by(new: Recorder | None) -> AbstractContextManager[None]:
+def recorded_by(new: Any) -> AbstractContextManager[None]:
     """Record the passes made inside; None records nothing."""
     return context(recorder, new)
 
 
-def record(state: Any, layout: str) -> AbstractContextManager[PassRecord | None]:
+def record(state: Any, layout: str) -> AbstractContextManager[Any]:
     """Record a pass over the rows, if the fit has a recorder."""
     current = recorder.get()
     return contextlib.nullcontext() if current is None else current.record(state, layout)
@@ -240,4 +210,4 @@ def record(state: Any, layout: str) -> AbstractContextManager[PassRecord | None]
 def seed(drawn: int) -> int:
     """Return the seed of the fit that is resumed; `drawn` if none is."""
     current = recorder.get()
-    return drawn if current is None else current.seed(drawn)
+    return drawn if current is None else int(current.seed(drawn))

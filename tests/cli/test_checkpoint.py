@@ -81,7 +81,7 @@ def names(path):
 def test_a_killed_fit_goes_on_and_gives_the_same_model(mercer, tmp_path, x, passed):
     mercer(*FIT, "-o", "m.mercer", "--checkpoint", "other", *KEPT[2:])
     whole, scores = load("m.mercer"), (tmp_path / "s.csv").read_bytes()
-    origin = read_header("m.mercer").origin
+    origin = read_header("m.mercer")["origin"]
     assert names(tmp_path) == ["m.mercer", "s.csv", "x.npy"]
     for name in ("m.mercer", "s.csv"):
         (tmp_path / name).unlink()
@@ -122,7 +122,7 @@ def test_a_killed_fit_goes_on_and_gives_the_same_model(mercer, tmp_path, x, pass
     assert np.array_equal(again[2].eigenvectors_, whole[2].eigenvectors_)
     assert repr(again[2].certificate_) == repr(whole[2].certificate_)
     assert (tmp_path / "s.csv").read_bytes() == scores
-    assert read_header("m.mercer").origin == origin
+    assert read_header("m.mercer")["origin"] == origin
 
 
 @pytest.mark.slow

@@ -212,10 +212,10 @@ def test_the_seed_and_the_command_are_kept(mercer, iris):
 
     mercer("fit", iris, "--label", "species", "--seed", 7, "--components", 2, "-o", "m.mercer")
     header = read_header("m.mercer")
-    assert header.origin["command"] == (
+    assert header["origin"]["command"] == (
         f"mercer fit {iris} -o m.mercer --label species --components 2 --seed 7"
-    ) or set(header.origin["command"].split()) >= {"fit", "--seed", "7", "--label", "species"}
-    assert (header.origin["label"], header.origin["seed"]) == ("species", 7)
+    ) or set(header["origin"]["command"].split()) >= {"fit", "--seed", "7", "--label", "species"}
+    assert (header["origin"]["label"], header["origin"]["seed"]) == ("species", 7)
     assert load("m.mercer").random_state == 7
 
 

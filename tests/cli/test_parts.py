@@ -140,7 +140,7 @@ def test_the_command_can_be_run_again(tmp_path, iris, monkeypatch):
     words = shlex.split(text)
     assert words[0] == "mercer"
     assert run(words[1:]) == 0
-    assert read_header("a b.mercer").origin["command"] == text
+    assert read_header("a b.mercer")["origin"]["command"] == text
     assert run([*words[1:], "--force"]) == 0
 
 

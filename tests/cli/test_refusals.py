@@ -1,5 +1,6 @@
 """What is refused: with a sentence, an exit code and no file."""
 
+import json
 import os
 import sys
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from mercer import PCA
+from mercer.modelfile import container
 from tests.cli.conftest import write_csv
 
 
@@ -329,6 +331,32 @@ def test_a_model_that_is_cut_off(mercer, iris, tmp_path):
     (tmp_path / "m.mercer").write_bytes(stored[: len(stored) // 2])
     done = mercer("inspect", "m.mercer", code=1)
     assert "m.mercer" in done.err
+
+
+def test_a_header_of_other_types(mercer, iris):
+    mercer("fit", iris, "-o", "m.mercer")
+    texts, arrays = container.read_contents("m.mercer")
+    del texts["checksum"]
+    whole = json.loads(texts["header"])
+    for name, value in {
+        "estimator": 1,
+        "kernel": 1,
+        "parameters": "tol",
+        "preprocessing": [1],
+        "spectrum": {"shares": ["x"]},
+        "origin": "here",
+        "versions": None,
+        "certificate": "all of it",
+    }.items():
+        header = json.dumps({**whole, name: value})
+        container.write_contents("m.mercer", {**texts, "header": header}, arrays)
+        done = mercer("inspect", "m.mercer", code=1)
+        assert "m.mercer is not a valid model file" in done.err, name
+    for header in ({}, {**whole, "origin": "here"}, {**whole, "origin": 1}):
+        container.write_contents("m.mercer", {**texts, "header": json.dumps(header)}, arrays)
+        for arguments in (["inspect", "m.mercer"], ["transform", "m.mercer", iris, "-o", "s.csv"]):
+            done = mercer(*arguments, code=1)
+            assert "m.mercer is not a valid model file" in done.err, header
 
 
 def test_names_that_would_move_the_cursor(mercer, tmp_path, X):

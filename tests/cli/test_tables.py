@@ -136,7 +136,7 @@ def test_missing_values_of_features_alone_are_refused(mercer, tmp_path):
 
 def test_what_was_chosen_in_the_fit_need_not_be_repeated(mercer, survey, tmp_path, ids):
     mercer("fit", survey, *FIT, "--drop", "c*,batch", "--components", 1)
-    origin = read_header("m.mercer").origin
+    origin = read_header("m.mercer")["origin"]
     assert (origin["id"], origin["drop"], origin["na"]) == ("sample_id", ["c*", "batch"], ["n.d."])
     done = mercer("transform", "m.mercer", survey, "--keep", "code", "-o", "s.csv")
     assert "sample_id" not in done.err
@@ -202,7 +202,7 @@ def test_every_command_takes_them(mercer, survey):
     )
     done = mercer("fit", survey, *options, *more, "-o", "m.mercer", "--json")
     assert done.json["id"] == "code"
-    command = read_header("m.mercer").origin["command"]
+    command = read_header("m.mercer")["origin"]["command"]
     assert "--na n.d." in command
     assert "--drop site,day,batch" in command
 

@@ -94,7 +94,7 @@ class TestRounds:
             once = len(seen)
             seen.clear()
             while True:
-                # Each time some rows are sampled first, and the fingerprint is computed.
+                # Each time some rows are sampled first, and the digest is computed.
                 fatal[:] = [len(seen) + once - COUNT + 8]
                 try:
                     found = pca.fit(X).components_

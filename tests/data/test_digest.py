@@ -15,7 +15,7 @@ from mercer.data import as_source
 def digest(X, **settings):
     source = as_source(X)
     with config_context(**settings):
-        return int(source.fold(Digest(source)).total[0])
+        return int(source.fold(Digest(source)).result[0])
 
 
 @pytest.fixture

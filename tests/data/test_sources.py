@@ -94,12 +94,13 @@ def test_rows_by_number(source):
 
 
 def test_columns_as_rows(source):
+    if not source.by_columns:
+        with pytest.raises(ValueError, match=r"cannot be read by columns.*svd_solver='krylov'"):
+            source.transposed()
+        return
     columns = source.transposed()
-    if columns is None:
-        assert not source.by_columns
-    else:
-        assert columns.shape == (5, 23)
-        assert_array_equal(dense(columns.collect()), table().T)
+    assert columns.shape == (5, 23)
+    assert_array_equal(dense(columns.collect()), table().T)
 
 
 def test_rows_as_an_array(source):

@@ -14,7 +14,6 @@ import mercer
 from mercer import PCA, Denoiser, KernelPCA, NearestProjection, NoveltyDetector, SubspaceClassifier
 from mercer.arrays import to_numpy
 from mercer.certificate import Figure
-from mercer.data import as_source, fingerprint
 from mercer.kernels import RBF, Laplacian, Linear, parse
 from mercer.modelfile import ModelFileError, container, format1, read_header
 from tests.modelfile import frozen
@@ -35,46 +34,44 @@ def test_all_fields(tmp_path):
     table = pd.DataFrame(X, columns=list("abcd"))
     model = KernelPCA(3, kernel=RBF(0.1) + 2 * Linear(), random_state=7).fit(table)
     header = header_of(model, tmp_path, origin={"command": "mercer fit"})
-    assert header.format == 2
-    assert header.estimator == "KernelPCA"
-    assert parse(header.kernel) == model.kernel_
-    assert header.method == repr(model.plan_.method)
-    assert header.parameters.keys() == model.get_params(deep=False).keys()
-    assert header.parameters["random_state"] == "7"
-    assert header.preprocessing == []
-    assert header.feature_names == list("abcd")
-    assert header.n_features == 4
-    assert header.certificate["sentence"] == model.certificate_.sentence
-    assert header.certificate["gap"]["value"] == float(model.certificate_.gap)
-    assert header.spectrum["eigenvalues"] == model.explained_variance_.tolist()
-    assert header.spectrum["shares"] == model.explained_variance_ratio_.tolist()
-    assert header.versions["mercer"] == mercer.__version__
-    assert header.versions["numpy"] == importlib.metadata.version("numpy")
-    assert header.fingerprint == model.fingerprint_ == fingerprint(as_source(X))
-    assert header.origin == {"command": "mercer fit"}
-    assert header.created.endswith("+00:00")
-    assert header.checksum == container.read_texts(tmp_path / "model.mercer")["checksum"]
-    json.dumps(vars(header))  # plain
+    assert header["format"] == 2
+    assert header["estimator"] == "KernelPCA"
+    assert parse(header["kernel"]) == model.kernel_
+    assert header["method"] == repr(model.plan_.method)
+    assert header["parameters"].keys() == model.get_params(deep=False).keys()
+    assert header["parameters"]["random_state"] == "7"
+    assert header["preprocessing"] == []
+    assert header["feature_names"] == list("abcd")
+    assert header["n_features"] == 4
+    assert header["certificate"]["sentence"] == model.certificate_.sentence
+    assert header["certificate"]["gap"]["value"] == float(model.certificate_.gap)
+    assert header["spectrum"]["eigenvalues"] == model.explained_variance_.tolist()
+    assert header["spectrum"]["shares"] == model.explained_variance_ratio_.tolist()
+    assert header["versions"]["mercer"] == mercer.__version__
+    assert header["versions"]["numpy"] == importlib.metadata.version("numpy")
+    assert header["origin"] == {"command": "mercer fit"}
+    assert header["created"].endswith("+00:00")
+    assert header["checksum"] == container.read_texts(tmp_path / "model.mercer")["checksum"]
+    json.dumps(header)  # plain
 
 
 def test_models_around_others(tmp_path):
     for model in (NoveltyDetector(PCA(2)), Denoiser(PCA(2))):
         header = header_of(model.fit(X), tmp_path)
-        assert header.estimator == type(model).__name__
-        assert header.certificate["sentence"] == model.estimator_.certificate_.sentence
-        assert header.fingerprint == fingerprint(as_source(X))
-    header = header_of(SubspaceClassifier(PCA(2)).fit(X, Y), tmp_path)
-    assert header.fingerprint == fingerprint(as_source(X))
-    header = header_of(NearestProjection(PCA(2)).fit(X, Y), tmp_path)
-    assert header.fingerprint == fingerprint(as_source(X))
+        assert header["estimator"] == type(model).__name__
+        assert header["certificate"]["sentence"] == model.estimator_.certificate_.sentence
+    for model in (SubspaceClassifier(PCA(2)), NearestProjection(PCA(2))):
+        header = header_of(model.fit(X, Y), tmp_path)
+        assert header["estimator"] == type(model).__name__
+        assert header["certificate"]["sentence"]
     header = header_of(make_pipeline(StandardScaler(), PCA(2)).fit(X), tmp_path)
-    assert (header.estimator, header.preprocessing) == ("PCA", ["StandardScaler()"])
+    assert (header["estimator"], header["preprocessing"]) == ("PCA", ["StandardScaler()"])
     header = header_of(KernelPCA(1, kernel="substring").fit(["ab", "b", "ba"]), tmp_path)
-    assert (header.n_features, header.feature_names) == (None, None)
+    assert (header["n_features"], header["feature_names"]) == (None, None)
     header = header_of(KernelPCA(1, kernel="precomputed").fit(X @ X.T), tmp_path)
-    assert header.kernel == "precomputed"
+    assert header["kernel"] == "precomputed"
     header = header_of(mercer.sketches.Gaussian(2).fit(X), tmp_path)
-    assert (header.estimator, header.certificate) == ("Gaussian", None)
+    assert (header["estimator"], header["certificate"]) == ("Gaussian", None)
 
 
 def test_no_array_is_read(tmp_path):
@@ -84,32 +81,19 @@ def test_no_array_is_read(tmp_path):
     with path.open("r+b") as file:  # arrays gone, the file as long as before
         file.truncate(header)
         file.truncate(size)
-    assert read_header(path).n_features == 200
+    assert read_header(path)["n_features"] == 200
     with pytest.raises(ModelFileError, match="was changed"):
         mercer.load(path)
 
 
-def test_a_header_of_other_types_is_refused(tmp_path):
+@pytest.mark.parametrize("header", ["", "null", "[]", '"all of it"', "{", "[" * 10**5])
+def test_a_header_that_is_no_object_is_refused(header, tmp_path):
     path = tmp_path / "model.mercer"
     mercer.save(PCA(2).fit(X), path)
     texts, arrays = container.read_contents(path)
     del texts["checksum"]
-    for name, value in {
-        "estimator": 1,
-        "kernel": ["rbf"],
-        "parameters": {"tol": 0.1},
-        "feature_names": [1],
-        "n_features": "4",
-        "spectrum": {"eigenvalues": ["x"], "shares": []},
-        "origin": {"x": {"y": 1}},
-        "certificate": "all of it",
-    }.items():
-        header = {**json.loads(texts["header"]), name: value}
-        container.write_contents(path, {**texts, "header": json.dumps(header)}, arrays)
-        with pytest.raises(ModelFileError, match=f"{re.escape(str(path))}.* for {name}"):
-            read_header(path)
-    container.write_contents(path, {**texts, "header": "{}"}, arrays)
-    with pytest.raises(ModelFileError, match="valid model"):
+    container.write_contents(path, {**texts, "header": header}, arrays)
+    with pytest.raises(ModelFileError, match=f"{re.escape(str(path))} is not a valid model"):
         read_header(path)
 
 
@@ -137,8 +121,8 @@ EXPECTED = np.load(frozen.FOLDER / "expected.npz")
 @pytest.mark.parametrize("path", sorted(frozen.FOLDER.glob("*.mercer")), ids=lambda path: path.stem)
 def test_files_of_format_1_are_read(path):
     """Whatever kind of state a file holds, its model computes what it did when it was saved."""
-    assert read_header(path).format == 1
-    assert read_header(path).origin == frozen.ORIGIN
+    assert read_header(path)["format"] == 1
+    assert read_header(path)["origin"] == frozen.ORIGIN
     results = frozen.computed(mercer.load(path))
     wanted = {name: EXPECTED[name] for name in EXPECTED if name.startswith(f"{path.stem}.")}
     assert {f"{path.stem}.{name}" for name in results} == wanted.keys()
@@ -154,7 +138,7 @@ def test_files_of_format_1_are_read(path):
 def test_certificates_of_format_1_have_the_same_figures(name):
     """They are in shares of the total variance, with a ratio where it is known within bounds."""
     path = frozen.FOLDER / f"{name}.mercer"
-    model, then = mercer.load(path), read_header(path).certificate
+    model, then = mercer.load(path), read_header(path)["certificate"]
     certificates = [each.certificate_ for each in getattr(model, "estimators_", [model])]
     certificate = max(certificates, key=lambda each: each.gap)
     words = {"bound": "proven"}  # labels of the oldest files

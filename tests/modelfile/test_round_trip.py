@@ -188,7 +188,8 @@ def test_points_that_are_given(X, tmp_path):
         model = KernelPCA(2, kernel="rbf", method=methods.Subset(select=landmarks.Given(points)))
         model.fit(rows)
         again = saved(model, tmp_path)
-        assert type(again.method.select.points) is type(points)
+        kind = list if isinstance(points, range) else type(points)
+        assert type(again.method.select.points) is kind
         same(model.transform(rows), again.transform(rows))
 
 
@@ -225,7 +226,7 @@ def test_tables(X, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         same(model.transform(table), saved(model, tmp_path).transform(table))
-    names = mercer.modelfile.read_header(tmp_path / "model.mercer").feature_names
+    names = mercer.modelfile.read_header(tmp_path / "model.mercer")["feature_names"]
     assert names == list(table.columns)
 
 

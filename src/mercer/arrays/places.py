@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.arrays.transfer import to_device, to_host
-from mercer.config import format_bytes, get_config
+from mercer.config import BASIS, require_budget
 from mercer.extras import extra
 
 Array = Any
@@ -98,14 +98,10 @@ def to_numpy(x: Array) -> npt.NDArray[Any]:
     if type(x).__module__.startswith("cupy"):
         return np.asarray(x.get())
     if is_dask(x):
-        needed, room = getattr(x, "nbytes", 0), get_config().budget
-        if needed > room:  # False where its size is not known
-            raise MemoryError(
-                f"Collecting a Dask array of shape {tuple(x.shape)} takes {format_bytes(needed)}, "
-                f"more than the memory budget of {format_bytes(room)}. Raise the budget with "
-                f"config_context(memory=...), or use a method with a basis, such as "
-                f"method=Subset(1000)."
-            )
+        # Bytes are NaN where they are not known.
+        require_budget(
+            getattr(x, "nbytes", 0), f"Collecting a Dask array of shape {tuple(x.shape)}", BASIS
+        )
         return np.asarray(x.compute())
     if is_foreign(x):
         return np.from_dlpack(x, device="cpu")

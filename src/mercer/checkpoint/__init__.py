@@ -1,13 +1,8 @@
 """Checkpoints: a fit saves its passes in a folder, and can resume if interrupted."""
 
-from mercer.checkpoint.folder import CheckpointError, check_same, checkpointed, has_checkpoint
-from mercer.checkpoint.identity import describe, identify
-
-__all__ = [
-    "CheckpointError",
-    "check_same",
-    "checkpointed",
-    "describe",
-    "has_checkpoint",
-    "identify",
-]
+from mercer.checkpoint.folder import CheckpointError as CheckpointError
+from mercer.checkpoint.folder import check_same as check_same
+from mercer.checkpoint.folder import checkpointed as checkpointed
+from mercer.checkpoint.folder import has_checkpoint as has_checkpoint
+from mercer.checkpoint.identity import describe as describe
+from mercer.checkpoint.identity import identify as identify

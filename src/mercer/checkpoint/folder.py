@@ -31,7 +31,7 @@ from mercer.atomic_write import write_atomically
 from mercer.checkpoint.identity import describe
 from mercer.config import format_bytes, get_config
 from mercer.messages import format_parameter, warn
-from mercer.progress import PassRecord, Recorder, recorded_by, recorder
+from mercer.progress import recorded_by, recorder
 
 try:
     import fcntl
@@ -52,10 +52,6 @@ class CheckpointError(ValueError):
     """The folder holds the checkpoint of another fit, or of one that is still running."""
 
 
-class BusyError(OSError):
-    """Another fit uses the folder, in this process or another."""
-
-
 def lock(folder: Path) -> int | None:
     """Lock a folder until its file number is closed or the process ends; None if it cannot be.
 
@@ -73,16 +69,19 @@ def lock(folder: Path) -> int | None:
         except OSError as error:
             os.close(number)
             if isinstance(error, BlockingIOError):
-                raise BusyError("another fit is using this folder") from None
+                raise CheckpointError(
+                    f"{folder} holds the checkpoint of a fit that is still running. Wait for it to "
+                    f"finish, or set {format_parameter('checkpoint')} to another folder."
+                ) from None
             return None  # a file system without locks
         os.close(number)
     return None
 
 
-class Checkpoint(Recorder):
-    """A fit that is recorded in a folder, which it owns as soon as something is there.
+class Checkpoint:
+    """A fit that is recorded in a folder, which it owns as long as it runs.
 
-    Nothing is written before the first step that is worth it: a short fit leaves no trace.
+    No step is written before the first one that is worth it: a short fit leaves no trace.
     """
 
     def __init__(self, folder: Path, seconds: float) -> None:
@@ -96,24 +95,19 @@ class Checkpoint(Recorder):
         self.in_pass = self.failed = False
         self.last = time.monotonic()
         self.thread = threading.get_ident()
-        self.owned = False
         self.lock: int | None = None
         if folder.exists() and not folder.is_dir():
             raise CheckpointError(f"{folder} is a file. Pass the path of a folder.")
-        if (folder / _HEADER).exists():
+        with contextlib.suppress(OSError):  # a folder that cannot be written to may be read
+            folder.mkdir(parents=True, exist_ok=True)
+            self.lock = lock(folder)
+        if has_checkpoint(folder):
             self._resume()
+        else:
+            self.forget()  # steps without a header belong to no fit
 
     def _resume(self) -> None:
         path = self.folder / _HEADER
-        try:
-            self.lock, self.owned = lock(self.folder), True
-        except BusyError as busy:
-            raise CheckpointError(
-                f"{self.folder} holds the checkpoint of a fit that is still running. Wait for "
-                f"it to finish, or set {format_parameter('checkpoint')} to another folder."
-            ) from busy
-        except OSError:
-            pass  # the folder cannot be written to, but it can be read
         try:
             header = json.loads(path.read_text("utf-8"))
             self.before = [[str(name), str(text)] for name, text in header["facts"]]
@@ -146,11 +140,15 @@ class Checkpoint(Recorder):
         return text
 
     def seed(self, drawn: int) -> int:
+        """Return the seed that the fit was begun with; `drawn` if it begins now."""
         return int(self.note("seed", str(drawn), keep=True))
 
     @contextlib.contextmanager
-    def record(self, state: Any, layout: str) -> Iterator[PassRecord | None]:
-        # A pass inside another is a part of it; a fit is known by its facts, noted first.
+    def record(self, state: Any, layout: str) -> Iterator[RecordedPass | None]:
+        """Record a pass, unless it is a part of another; it is resumed with the same layout only.
+
+        `layout` says how the rows are divided. A fit is known by its facts, which are noted first.
+        """
         if self.in_pass or not self.facts or self.thread != threading.get_ident():
             yield None
             return
@@ -166,7 +164,11 @@ class Checkpoint(Recorder):
     def write(self, number: str, arrays: Arrays) -> bool:
         """Write a step and return whether that succeeded; warn of the first failure."""
         try:
-            self._write_facts()
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if self.n_written < len(self.facts):  # before the steps that depend on them
+                with write_atomically(self.folder / _HEADER) as part:
+                    part.write_text(json.dumps({"facts": self.facts}, indent=1), "utf-8")
+                self.n_written = len(self.facts)
             with write_atomically(self._path(number)) as part, part.open("wb") as file:
                 np.savez(file, **arrays)  # type: ignore[arg-type]
         except OSError as error:
@@ -181,22 +183,6 @@ class Checkpoint(Recorder):
         finally:
             self.last = time.monotonic()
         return True
-
-    def _write_facts(self) -> None:
-        """Write the facts before the steps that depend on them; first, own the folder."""
-        if self.n_written >= len(self.facts):
-            return
-        if not self.owned:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self.lock = lock(self.folder)
-            if (self.folder / _HEADER).exists():
-                self.close()
-                raise BusyError("another fit has begun to use this folder")
-            self.owned = True
-            self.forget()  # steps without a header belong to no fit
-        with write_atomically(self.folder / _HEADER) as part:
-            part.write_text(json.dumps({"facts": self.facts}, indent=1), "utf-8")
-        self.n_written = len(self.facts)
 
     def read(self, number: str, place: str) -> Arrays | None:
         """Return a step of the resumed fit; None if it has none or a different one."""
@@ -223,30 +209,33 @@ class Checkpoint(Recorder):
     def clear(self) -> None:
         """Remove what the fit has written, and the folder if it is empty."""
         with contextlib.suppress(OSError):
-            if self.owned:  # else it is another fit's
-                for path in itertools.chain.from_iterable(map(self.folder.glob, _OURS)):
-                    path.unlink(missing_ok=True)
+            for path in itertools.chain.from_iterable(map(self.folder.glob, _OURS)):
+                path.unlink(missing_ok=True)
         self.close()
-        with contextlib.suppress(OSError):
-            self.folder.rmdir()  # if nothing else is in it
 
     def close(self) -> None:
-        if self.lock is not None:
-            with contextlib.suppress(OSError):
+        """Let others use the folder, and remove it if it is empty."""
+        with contextlib.suppress(OSError):
+            if self.lock is not None:
                 (self.folder / _LOCK).unlink(missing_ok=True)
+            self.folder.rmdir()
+        if self.lock is not None:
             os.close(self.lock)
-        self.lock, self.owned = None, False
+        self.lock = None
 
     def _path(self, number: str) -> Path:
         return self.folder / f"{_STEP}{number}.npz"
 
 
-class RecordedPass(PassRecord):
+class RecordedPass:
     """A pass whose state, that of all workers, is saved at intervals, between two blocks.
 
     Only the first worker saves, while the others wait: it runs in the thread that began the pass,
     where a warning belongs.
     """
+
+    finished = False
+    """Whether the pass was recorded to its end: its state is restored."""
 
     def __init__(self, checkpoint: Checkpoint, number: str, state: Any, layout: str) -> None:
         self.checkpoint, self.number, self.state = checkpoint, number, state
@@ -262,6 +251,7 @@ class RecordedPass(PassRecord):
             state.restore(_part(0, self.saved))
 
     def begin(self, parts: Sequence[Any]) -> list[int]:
+        """Restore the state of each worker; return the number of steps that each had done."""
         self.parts, self.locks = list(parts), [threading.Lock() for _ in parts]
         self.done = [0] * len(parts)
         if self.saved is not None:
@@ -273,6 +263,7 @@ class RecordedPass(PassRecord):
 
     @contextlib.contextmanager
     def step(self, worker: int) -> Iterator[None]:
+        """Save the state of all workers after a step of the first one, at intervals."""
         with self.locks[worker]:
             yield
             self.done[worker] += 1

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import hashlib
 import types
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from mercer import progress
-from mercer.arrays import Array, is_foreign, to_numpy
-from mercer.data import Block, Fold, Source
+from mercer.arrays import is_foreign, to_numpy
+from mercer.data import Block, Source, SumFold
 from mercer.progress import recorded_by, recorder
 
 # Longer texts of lists are replaced by a hash.
@@ -90,18 +89,16 @@ def _hash(*texts: bytes) -> str:
     return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
 
 
-def identify(source: Source, fingerprint: str) -> str:
-    """Return the fingerprint of rows and, if the fit is recorded, a digest of all of them.
-
-    The fingerprint reads some rows only: a fit must not be resumed if any other has changed.
-    """
+def identify(source: Source) -> str:
+    """Return the shape and dtype of rows, and a digest of all of them; "" in no recorded fit."""
     if recorder.get() is None:
-        return fingerprint
+        return ""
+    shape = "x".join(map(str, source.shape))
     with recorded_by(None), progress.quiet():
-        return f"{fingerprint} {int(source.fold(Digest(source)).total[0]):016x}"
+        return f"{shape} {source.dtype} {int(source.fold(Digest(source)).result[0]):016x}"
 
 
-class Digest(Fold):
+class Digest(SumFold):
     """Sum, modulo 2⁶⁴, of a hash of every block: a resumed fit divides the rows as before."""
 
     label = "digest of the rows"
@@ -109,7 +106,7 @@ class Digest(Fold):
     def __init__(self, source: Source) -> None:
         dense = len(source.shape) > 1 and not source.sparse
         self.row_bytes = source.shape[1] * source.dtype.itemsize if dense else 0
-        self.total = np.zeros(1, np.uint64)
+        self.sums = {"result": np.zeros(1, np.uint64)}
 
     def add(self, block: Block) -> None:
         digest = hashlib.blake2b(str(block.start).encode(), digest_size=8)
@@ -119,18 +116,4 @@ class Digest(Fold):
         else:
             for part in _buffers(rows):
                 digest.update(np.ascontiguousarray(part).data.cast("B") if part.size else b"")
-        self.total += np.frombuffer(digest.digest(), np.uint64)
-
-    def merge(self, other: Self) -> None:
-        self.total += other.total
-
-    def spawn(self) -> Self:
-        other = copy.copy(self)
-        other.total = np.zeros(1, np.uint64)
-        return other
-
-    def arrays(self) -> dict[str, Array]:
-        return {"total": self.total}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self.total = np.array(arrays["total"], np.uint64)
+        self.sums["result"] += np.frombuffer(digest.digest(), np.uint64)

@@ -17,7 +17,6 @@ from mercer.checkpoint import check_same, checkpointed, has_checkpoint, identify
 from mercer.cli import apply, build, console, rows
 from mercer.cli.console import Reporter, Result, UsageError
 from mercer.cli.options import Options
-from mercer.data import fingerprint
 from mercer.data.files import Table
 from mercer.estimators.inspection import parts
 from mercer.estimators.novelty import NoveltyDetector, default_components
@@ -113,8 +112,7 @@ def plan(options: Options, reporter: Reporter) -> Result:
 
 def _fit_pipeline(estimator: Any, table: Table, options: Options) -> Any:
     if options.checkpoint is not None:  # before the steps, whose passes have checkpoints too
-        known = identify(table.source, fingerprint(table.source))
-        weights = table.source.weights
+        known, weights = identify(table.source), table.source.weights
         check_same(rows=known, weights=weights, impute=options.impute, scale=options.scale)
     steps, source = build.fit_steps(table.source, options)
     last = (type(estimator).__name__.lower(), estimator.fit(source))

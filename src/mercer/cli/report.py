@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from inspect import signature
 from typing import Any
 
@@ -14,6 +13,7 @@ from mercer.cli.console import Reporter, Result, UsageError
 from mercer.cli.options import Options
 from mercer.data.errors import format_names
 from mercer.modelfile import read_header
+from mercer.modelfile.container import refuse_file
 
 
 def report(options: Options, reporter: Reporter) -> Result:
@@ -59,37 +59,44 @@ def _image_shape(text: str | None) -> tuple[int, ...] | None:
 def inspect(options: Options, reporter: Reporter) -> Result:
     """Show the header of a model file."""
     header = read_header(options.model)
-    names, width = header.feature_names, header.n_features
+    try:
+        shown = _describe(header, options)
+    except Exception as error:  # whatever a file can say
+        refuse_file(options.model, error)
+    return Result({"file": str(options.model), **header}, shown)
+
+
+def _describe(header: dict[str, Any], options: Options) -> list[Any]:
+    names, width = header["feature_names"], header["n_features"]
     columns = "" if width is None else f"{width}: {_text(names)}" if names else str(width)
-    model = getattr(mercer, header.estimator, None)
+    model = getattr(mercer, header["estimator"], None)
     defaults = signature(model).parameters if isinstance(model, type) else {}
     changed = [
         f"{key}={text}"
-        for key, text in header.parameters.items()
+        for key, text in header["parameters"].items()
         if key not in defaults or repr(defaults[key].default) != text
     ]
     lines = [
         ("file", str(options.model)),
-        ("model", header.estimator),
-        ("kernel", header.kernel),
-        ("method", header.method),
-        ("steps", ", ".join(header.preprocessing)),
+        ("model", header["estimator"]),
+        ("kernel", header["kernel"]),
+        ("method", header["method"]),
+        ("steps", ", ".join(header["preprocessing"])),
         ("parameters", ", ".join(changed)),
         ("columns", columns),
     ]
     about = [
-        *((key, _text(value, key == "notes")) for key, value in header.origin.items()),
-        ("fingerprint", header.fingerprint),
-        ("created", header.created),
-        ("versions", ", ".join(f"{key} {text}" for key, text in header.versions.items())),
-        ("format", str(header.format)),
-        ("checksum", header.checksum),
+        *((key, _text(value, key == "notes")) for key, value in header["origin"].items()),
+        ("created", header["created"]),
+        ("versions", ", ".join(f"{key} {text}" for key, text in header["versions"].items())),
+        ("format", str(header["format"])),
+        ("checksum", header["checksum"]),
     ]
-    shares = [share for share in header.spectrum.get("shares", []) if share is not None]
-    sentence = str((header.certificate or {}).get("sentence", "")).replace("\n", " ")
+    shares = [share for share in header["spectrum"].get("shares", []) if share is not None]
+    sentence = str((header["certificate"] or {}).get("sentence", "")).replace("\n", " ")
     parts = [_filled(lines), console.spectrum_table(shares) if shares else None, sentence or None]
     shown = [line for part in (*parts, _filled(about)) if part is not None for line in ("", part)]
-    return Result({"file": str(options.model), **asdict(header)}, shown[1:])
+    return shown[1:]
 
 
 def _filled(lines: list[tuple[str, Any]]) -> Any:

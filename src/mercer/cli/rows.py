@@ -164,8 +164,13 @@ def load_model(path: Path) -> tuple[Any, dict[str, Any]]:
     """Return a fitted model and its origin."""
     from mercer import load
     from mercer.modelfile import read_header
+    from mercer.modelfile.container import refuse_file
 
-    return load(path), read_header(path).origin
+    model, header = load(path), read_header(path)
+    try:
+        return model, dict(header["origin"])
+    except (KeyError, TypeError, ValueError) as error:
+        refuse_file(path, error)
 
 
 def component_estimator(model: Any) -> Any:

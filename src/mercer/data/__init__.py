@@ -8,67 +8,36 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import is_dask, is_foreign
-from mercer.data.checks import (
-    NonFiniteSearch,
-    check_weights,
-    fingerprint,
-    joint_fingerprint,
-    not_finite,
-    require_finite_entries,
-    require_finite_rows,
-    require_finite_sums,
-    require_present,
-)
-from mercer.data.derived import PastRows, ScaledSource, ShiftedSource, count_stored
-from mercer.data.device import (
-    DeviceRows,
-    array_source_like,
-    cache_on_device,
-    device_context,
-    to_configured_device,
-    to_output_device,
-)
-from mercer.data.fold import Block, Collect, FeatureMap, Fold
-from mercer.data.in_memory import ArraySource, SparseSource, StringSource, is_lazy, materialize
-from mercer.data.npy import NpySource, write_npy
-from mercer.data.source import Mapped, Source
-
-__all__ = [
-    "ArraySource",
-    "Block",
-    "Collect",
-    "DeviceRows",
-    "FeatureMap",
-    "Fold",
-    "Mapped",
-    "NonFiniteSearch",
-    "NpySource",
-    "PastRows",
-    "ScaledSource",
-    "ShiftedSource",
-    "Source",
-    "SparseSource",
-    "StringSource",
-    "array_source_like",
-    "as_source",
-    "cache_on_device",
-    "check_weights",
-    "count_stored",
-    "device_context",
-    "fingerprint",
-    "is_lazy",
-    "joint_fingerprint",
-    "materialize",
-    "not_finite",
-    "require_finite_entries",
-    "require_finite_rows",
-    "require_finite_sums",
-    "require_present",
-    "to_configured_device",
-    "to_dask",
-    "to_output_device",
-    "write_npy",
-]
+from mercer.data.checks import NonFiniteSearch as NonFiniteSearch
+from mercer.data.checks import check_features as check_features
+from mercer.data.checks import check_weights as check_weights
+from mercer.data.checks import finite_rows as finite_rows
+from mercer.data.checks import not_finite as not_finite
+from mercer.data.checks import require_finite_entries as require_finite_entries
+from mercer.data.checks import require_finite_rows as require_finite_rows
+from mercer.data.checks import require_finite_sums as require_finite_sums
+from mercer.data.checks import require_present as require_present
+from mercer.data.derived import PastRows as PastRows
+from mercer.data.derived import ScaledSource as ScaledSource
+from mercer.data.derived import ShiftedSource as ShiftedSource
+from mercer.data.derived import count_stored as count_stored
+from mercer.data.device import array_source_like as array_source_like
+from mercer.data.device import cache_on_device as cache_on_device
+from mercer.data.device import device_context as device_context
+from mercer.data.device import to_configured_device as to_configured_device
+from mercer.data.device import to_output_device as to_output_device
+from mercer.data.fold import Block as Block
+from mercer.data.fold import Collect as Collect
+from mercer.data.fold import Fold as Fold
+from mercer.data.fold import SumFold as SumFold
+from mercer.data.in_memory import ArraySource as ArraySource
+from mercer.data.in_memory import SparseSource as SparseSource
+from mercer.data.in_memory import StringSource as StringSource
+from mercer.data.in_memory import is_lazy as is_lazy
+from mercer.data.in_memory import materialize as materialize
+from mercer.data.npy import NpySource as NpySource
+from mercer.data.npy import write_npy as write_npy
+from mercer.data.source import Source as Source
 
 
 def as_source(X: Any) -> Source:
@@ -119,13 +88,3 @@ def as_source(X: Any) -> Source:
         if strings or (len(X) and isinstance(X[0], (str, bytes))):  # the first entry decides
             return StringSource(X)
     return ArraySource(np.asarray(X))
-
-
-def to_dask(rows: Source, like: Any = None) -> Any:
-    """Return rows as a Dask array; remote rows are computed when the array is.
-
-    Rows in memory get the chunks of `like`, a source or another Dask array.
-    """
-    from mercer.data.dask import as_dask_array
-
-    return as_dask_array(rows, like)

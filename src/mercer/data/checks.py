@@ -1,22 +1,17 @@
-"""Checks of rows and weights, and fingerprints of rows."""
+"""Checks of rows and weights."""
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, is_dask, is_finite, to_numpy
+from mercer.arrays import Array, Vector, is_finite, to_numpy
+from mercer.data.errors import format_names
 from mercer.data.fold import Block, Fold
-from mercer.data.in_memory import StringSource
 from mercer.data.source import Source
 from mercer.messages import counted, format_parameter
 
-# Rows and entries of a fingerprint, at most; letters of a string.
-_ROWS, _ENTRIES, _LETTERS = 256, 2**20, 1024
-# Entries of a fingerprint that are in memory at a time, or a row.
-_AT_ONCE = 2**16
 # Shares that sum to one may do so from above: the variance would be divided by rounding.
 _ROUNDING = 1e-6
 
@@ -82,6 +77,36 @@ def not_finite(
     )
 
 
+def check_features(estimator: Any, source: Source, reset: bool) -> None:
+    """Set the columns of an estimator, or raise unless rows have those of its fit."""
+    d = source.shape[1]
+    if 0 in source.shape:
+        raise ValueError(
+            f"Found array with 0 sample(s) or 0 feature(s) (shape={source.shape}) while a minimum "
+            f"of 1 is required."
+        )
+    if reset:
+        estimator.n_features_in_ = d
+        estimator.__dict__.pop("feature_names_in_", None)
+        if source.names is not None:
+            estimator.feature_names_in_ = np.asarray(source.names, dtype=object)
+        return
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if fitted is not None and source.names is not None and list(fitted) != list(source.names):
+        unseen = [name for name in source.names if name not in fitted]
+        missing = [name for name in fitted if name not in source.names]
+        raise ValueError(
+            f"The feature names should match those that were passed during fit, in the same order. "
+            f"Unseen at fit time: {format_names(unseen) or 'none'}; missing: "
+            f"{format_names(missing) or 'none'}."
+        )
+    if d != getattr(estimator, "n_features_in_", d):  # strings have no features
+        raise ValueError(
+            f"X has {d} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+
+
 def require_finite_entries(source: Source, called: str = "X") -> None:
     """Raise if rows contain NaN or infinity, in one pass."""
     place = source.fold(NonFiniteSearch()).found
@@ -106,23 +131,32 @@ def require_finite_rows(block: Block, source: Source) -> None:
         raise not_finite(search.found, source)
 
 
+def finite_rows(result: Array, block: Block, source: Source, unread: bool = False) -> Array:
+    """Return the result for a block; raise if it is not finite, with the entry of the rows.
+
+    A result without columns, or `unread`, does not depend on every entry of the rows.
+    """
+    if not result.shape[1] or unread:
+        require_finite_rows(block, source)
+    if is_finite(result):
+        return result
+    require_finite_rows(block, source)
+    raise not_finite(None, source)
+
+
 def require_present(X: Any, called: str = "X") -> None:
-    """Raise on masked entries and missing dates, which NumPy would convert to numbers."""
+    """Raise on masked entries, and on dates among objects: NumPy would convert them to numbers."""
     if isinstance(X, (list, tuple)) and any(isinstance(row, np.ma.MaskedArray) for row in X):
         X = np.ma.stack(X)
     if isinstance(X, np.ma.MaskedArray):
         missing, what = np.ma.getmaskarray(X), ("masked entry", "masked entries")
         remedy = f"Impute them, for example after {called}.filled(numpy.nan)"
+    elif isinstance(X, np.ndarray) and X.dtype.kind == "O":
+        dates = (np.datetime64, np.timedelta64)
+        missing = np.array([isinstance(x, dates) for x in X.ravel()]).reshape(X.shape)
+        what, remedy = ("date", "dates"), "Convert them to numbers"
     else:
-        dates = X if isinstance(X, np.ndarray) else _dates(X)
-        if dates is None or dates.dtype.kind not in "mMO":
-            return
-        entries = dates.ravel().tolist() if dates.dtype.kind == "O" else dates.ravel()
-        times = (np.datetime64, np.timedelta64)
-        missing = np.array([isinstance(x, times) and bool(np.isnat(x)) for x in entries])
-        missing = missing.reshape(dates.shape)
-        what = ("missing date (NaT)", "missing dates (NaT)")
-        remedy = "Convert the dates to numbers (NaT becomes NaN) and impute"
+        return
     at = np.argwhere(missing)
     if len(at):
         row, *column = at[0].tolist()
@@ -131,16 +165,6 @@ def require_present(X: Any, called: str = "X") -> None:
             f"{called} has {counted(len(at), *what)}, the first in row {row}{place}. {remedy}, or "
             f"drop those rows."
         )
-
-
-def _dates(X: Any) -> np.ndarray[Any, Any] | None:
-    """Return a table if it may contain only dates: tables with numbers are rejected anyway."""
-    if is_dask(X) or not all(hasattr(X, name) for name in ("columns", "dtypes", "to_numpy")):
-        return None
-    for dtype in X.dtypes:
-        if getattr(dtype, "kind", "M") in "fiub" or getattr(dtype, "is_numeric", lambda: False)():
-            return None
-    return np.asarray(X)
 
 
 def check_weights(weights: Any, source: Source, least: float = 1.0) -> Vector | None:
@@ -173,44 +197,3 @@ def check_weights(weights: Any, source: Source, least: float = 1.0) -> Vector | 
             f"more than one row. Multiply them by the number of rows they represent."
         )
     return w
-
-
-def fingerprint(source: Source) -> str:
-    """Return the fingerprint of a dataset: shape, precision, and a hash of some rows.
-
-    The same for the same numbers in memory, dense or sparse, in a table or in a file. A few
-    hundred rows, spread evenly from the first to the last, are hashed: a change of others
-    goes unnoticed. Weights and names do not count.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.data import as_source, fingerprint
-    >>> fingerprint(as_source(np.arange(6.0).reshape(3, 2)))
-    '3x2 float64 84a6e8b7afdd286a48ab0aab'
-    """
-    n, *columns = source.shape
-    text = isinstance(source, StringSource)
-    d = 1 if text else max(1, *columns)
-    rows = min(_ROWS, max(2, _ENTRIES // d))
-    at = np.arange(n) if n <= rows else np.unique(np.linspace(0, n - 1, rows).astype(np.int64))
-    digest = hashlib.sha256()
-    if text:
-        for entry in source.take(at):
-            digest.update(f"{len(entry)} {entry[:_LETTERS]}\n".encode("utf-8", "surrogatepass"))
-        return f"{n} strings {digest.hexdigest()[:24]}"
-    count = -(-len(at) * d // _AT_ONCE)
-    for part in np.array_split(at, count) if count > 1 else [at]:
-        values = to_numpy(source.take(part)).astype(source.dtype, copy=False)
-        # Zero and minus zero are equal, and so are all NaN.
-        values = np.where(np.isnan(values), np.nan, values + 0.0)
-        digest.update(np.ascontiguousarray(values, source.dtype.newbyteorder("<")).data)
-    return f"{n}x{columns[0]} float{8 * source.dtype.itemsize} {digest.hexdigest()[:24]}"
-
-
-def joint_fingerprint(before: str | None, batch: Source) -> str:
-    """Return the fingerprint of batches: those before, and another; their order counts."""
-    own = fingerprint(batch)
-    if before is None:
-        return own
-    return f"batches {hashlib.sha256(before.encode() + own.encode()).hexdigest()[:24]}"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mercer.arrays import Array, Vector, cast, like
-from mercer.data.fold import Block, Fold
+from mercer.data.fold import Block, SumFold
+from mercer.data.in_memory import ArraySource, SparseSource
 from mercer.data.source import Mapped, Source
 
 
@@ -40,9 +41,8 @@ class ScaledSource(Entrywise):
         half = self.exponent // 2  # in two steps: the factor itself may be too large
         return block.rows * 2.0**-half * 2.0 ** (half - self.exponent)
 
-    def transposed(self) -> Source | None:
-        columns = self.source.transposed()
-        return None if columns is None else ScaledSource(columns, self.exponent)
+    def transposed(self) -> Source:
+        return ScaledSource(self.source.transposed(), self.exponent)
 
 
 class ShiftedSource(Entrywise):
@@ -69,9 +69,20 @@ class ShiftedSource(Entrywise):
             rows.data = rows.data - np.repeat(shift, np.diff(rows.indptr))
         return rows
 
-    def transposed(self) -> Source | None:
-        columns = self.source.transposed()
-        return None if columns is None else ShiftedSource(columns, self.shift, 1 - self.axis)
+    def transposed(self) -> Source:
+        return ShiftedSource(self.source.transposed(), self.shift, 1 - self.axis)
+
+
+def select_columns(source: Source, columns: Sequence[int]) -> Source:
+    """Return some columns of a source."""
+    at = list(columns)
+    if at == list(range(source.shape[1])):
+        return source
+    if isinstance(source, SparseSource):
+        return SparseSource(source.csr[:, at])
+    if isinstance(source, ArraySource):
+        return ArraySource(source.array[:, at])
+    return source.map(lambda block: block.rows[:, at], len(at))
 
 
 class PastRows(Source):
@@ -90,48 +101,27 @@ class PastRows(Source):
         raise ValueError("The rows of earlier batches are not stored.")
 
 
-class ColumnCounts(Fold):
-    """Counts entries of every column; `count` counts those of a block."""
+class ColumnCounts(SumFold):
+    """Counts the stored entries of every column of sparse rows, or the missing ones of any rows."""
 
-    def __init__(
-        self, width: int, count: Callable[[Block], npt.NDArray[np.int64]], label: str
-    ) -> None:
-        self.total, self.count, self.label = np.zeros(width, np.int64), count, label
+    def __init__(self, width: int, *, missing: bool) -> None:
+        self.sums, self.missing = {"result": np.zeros(width, np.int64)}, missing
+        self.label = "missing values" if missing else "stored entries"
 
     def add(self, block: Block) -> None:
-        self.total += self.count(block)
-
-    def merge(self, other: Self) -> None:
-        self.total += other.total
-
-    def spawn(self) -> Self:
-        return type(self)(len(self.total), self.count, self.label)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"total": self.total}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self.total[:] = arrays["total"]
-
-
-def stored_by_column(block: Block) -> npt.NDArray[np.int64]:
-    """Count the stored entries of every column of sparse rows."""
-    return np.bincount(block.rows.indices, minlength=block.rows.shape[1])
-
-
-def missing_by_column(block: Block) -> npt.NDArray[np.int64]:
-    """Count the missing entries of every column."""
-    rows = block.rows
-    if hasattr(rows, "tocsr"):
-        return np.bincount(rows.indices[np.isnan(rows.data)], minlength=rows.shape[1])
-    return np.asarray(np.isnan(rows).sum(axis=0))
+        rows, width = block.rows, len(self.result)
+        if hasattr(rows, "tocsr"):
+            at = rows.indices[np.isnan(rows.data)] if self.missing else rows.indices
+            self.sums["result"] += np.bincount(at, minlength=width)
+        else:
+            self.sums["result"] += np.isnan(rows).sum(axis=0)
 
 
 def count_missing(source: Source) -> npt.NDArray[np.int64]:
     """Return the number of missing entries of every column, in one pass."""
-    return source.fold(ColumnCounts(source.shape[1], missing_by_column, "missing values")).total
+    return np.asarray(source.fold(ColumnCounts(source.shape[1], missing=True)).result)
 
 
 def count_stored(source: Source) -> npt.NDArray[np.int64]:
     """Return the number of stored entries of every column of sparse rows, in one pass."""
-    return source.fold(ColumnCounts(source.shape[1], stored_by_column, "stored entries")).total
+    return np.asarray(source.fold(ColumnCounts(source.shape[1], missing=False)).result)

@@ -52,17 +52,8 @@ class OnDevice(Source):
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
         return like(to_numpy(self.source.take(at)), self.reference)
 
-    def transposed(self) -> Source | None:
-        columns = self.source.transposed()
-        return None if columns is None else OnDevice(columns, self.reference)
-
-
-class DeviceRows(ArraySource):
-    """Rows on a device; results go where those of the source go."""
-
-    def __init__(self, rows: Array, source: Source) -> None:
-        super().__init__(rows, source.names)
-        self.output = source.output_reference
+    def transposed(self) -> Source:
+        return OnDevice(self.source.transposed(), self.reference)
 
 
 def to_configured_device(source: Source) -> Source:
@@ -83,17 +74,17 @@ def cache_on_device(source: Source) -> Source:
     """Return rows that are read more than once, kept on their device if they fit."""
     if not isinstance(source, OnDevice):
         return source
-    n, d = source.shape
-    if n * d * source.dtype.itemsize > get_config().budget // 4:
+    if source.nbytes > get_config().budget // 4:
         return source
     rows = source.collect(label="to the device")
-    return DeviceRows(rows, source).weighted(source.weights)
+    return array_source_like(rows, source).weighted(source.weights)
 
 
 def array_source_like(rows: Array, source: Source) -> ArraySource:
     """Return rows in memory whose results go where those of the source go."""
-    same = same_device(source.reference, source.output_reference)
-    return ArraySource(rows, source.names) if same else DeviceRows(rows, source)
+    result, output = ArraySource(rows, source.names), source.output_reference
+    result.output = None if same_device(source.reference, output) else output
+    return result
 
 
 def to_output_device(source: Source) -> Source:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from mercer.config import BudgetError
 from mercer.messages import counted
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -17,10 +18,6 @@ _SHOWN = 10
 
 class FileError(ValueError):
     """The contents of a file do not match its format, or lack what was requested."""
-
-
-class BudgetError(MemoryError):
-    """The memory budget is too small."""
 
 
 class MissingValues(ValueError):  # noqa: N818
@@ -72,21 +69,17 @@ class FileGuard:
             self.state[Path(path)] = stat.st_mtime_ns, stat.st_size, stat.st_ino
             self.size += stat.st_size
 
-    def check(self, path: Path) -> None:
-        """Raise if a file has changed."""
-        try:
-            now = os.stat(path)
-        except FileNotFoundError:
-            raise FileError(
-                f"{path} was removed while it was being read. Restore it and fit again."
-            ) from None
-        if (now.st_mtime_ns, now.st_size, now.st_ino) != self.state[path]:
-            raise FileError(f"{path} changed while it was being read. Fit again.")
-
-    def check_all(self) -> None:
+    def check(self) -> None:
         """Raise if any of the files has changed."""
-        for path in self.state:
-            self.check(path)
+        for path, before in self.state.items():
+            try:
+                now = os.stat(path)
+            except FileNotFoundError:
+                raise FileError(
+                    f"{path} was removed while it was being read. Restore it and fit again."
+                ) from None
+            if (now.st_mtime_ns, now.st_size, now.st_ino) != before:
+                raise FileError(f"{path} changed while it was being read. Fit again.")
 
 
 def format_names(names: Iterable[str]) -> str:

@@ -109,22 +109,39 @@ class Fold(ABC):
         """Add pending blocks, so that the state takes the least memory."""
 
 
-class Place(Fold):
-    """Writes every block to its place in an array or a file, which all workers share."""
+class SumFold(Fold):
+    """Sums by name, `sums`, that a subclass makes as zeros and adds to."""
 
-    local = True
+    sums: dict[str, Array]
+
+    @property
+    def result(self) -> Array:
+        """The sum of this name."""
+        return self.sums["result"]
 
     def merge(self, other: Self) -> None:
-        pass
+        for name, total in other.sums.items():
+            self.sums[name] += total
 
     def spawn(self) -> Self:
-        return copy.copy(self)
+        other = copy.copy(self)  # not 0 * x, which keeps NaN
+        zeros = ((name, np.zeros(x.shape, numpy_dtype(x))) for name, x in self.sums.items())
+        other.sums = {name: like(zero, self.sums[name]) for name, zero in zeros}
+        return other
 
     def arrays(self) -> dict[str, Array]:
-        return {}
+        return dict(self.sums)
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        pass
+        own = self.sums.items()
+        self.sums = {name: like(to_numpy(arrays[name]).copy(), x) for name, x in own}
+
+
+class Place(SumFold):
+    """Writes every block to its place in an array or a file, which all workers share; no sums."""
+
+    local = True
+    sums: dict[str, Array] = {}  # noqa: RUF012 (never changed)
 
 
 class Collect(Place):

@@ -21,8 +21,12 @@ def real_matrix_dtype(array: Array) -> np.dtype[Any]:
         )
     dtype = numpy_dtype(array)
     if dtype.kind not in "fiub":
-        what = "Complex data not supported" if dtype.kind == "c" else "Not numbers"
-        raise ValueError(f"{what}: the array has dtype {array.dtype}. Convert it to float64.")
+        what = {"c": "Complex data not supported", "M": "Dates are not numbers"}
+        days = ", for example to days: (X - X.min()) / numpy.timedelta64(1, 'D')"
+        raise ValueError(
+            f"{what.get(dtype.kind, 'Not numbers')}: the array has dtype {array.dtype}. Convert it "
+            f"to float64{days if dtype.kind in 'mM' else ''}."
+        )
     return dtype
 
 
@@ -45,9 +49,6 @@ class ArraySource(Source):
 
     def read(self, start: int, stop: int) -> Array:
         return cast(self.array[start:stop, :], self.dtype)
-
-    def load(self) -> Array:
-        return cast(self.array, self.dtype)
 
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
         if isinstance(self.array, np.ndarray):
@@ -102,6 +103,9 @@ class SparseSource(Source):
     def load(self) -> Any:
         return self.csr
 
+    def gather(self, at: np.ndarray[Any, Any]) -> Any:
+        return self.csr[at]
+
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
         return self.csr[at].toarray()
 
@@ -148,9 +152,6 @@ class StringSource(Source):
 
     def read(self, start: int, stop: int) -> list[str]:
         return self.strings[start:stop]
-
-    def load(self) -> list[str]:
-        return self.strings
 
     def _take(self, at: np.ndarray[Any, Any]) -> list[str]:
         return [self.strings[i] for i in at]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -40,7 +40,15 @@ class NpySource(Source):
         return super().row_bytes + stored
 
     def read(self, start: int, stop: int) -> Any:
-        return self._stored(start, stop).astype(self.dtype, copy=False)
+        n, d = self.shape
+        self.guard.check()
+        if self.contiguous:
+            rows = self._numbers(start * d, (stop - start) * d).reshape(stop - start, d)
+        else:
+            rows = np.empty((d, stop - start), self.stored).T
+            for j in range(d):
+                rows[:, j] = self._numbers(j * n + start, stop - start)
+        return rows.astype(self.dtype, copy=False)
 
     def column(self, j: int) -> Any:
         """Return a column as it is stored: long integers keep their digits."""
@@ -52,23 +60,12 @@ class NpySource(Source):
         other.shape, other.contiguous, other.names = self.shape[::-1], not self.contiguous, None
         return other
 
-    def _stored(self, start: int, stop: int) -> Any:
-        """Return rows in the dtype of the file."""
-        n, d = self.shape
-        self.guard.check(self.path)
-        if self.contiguous:
-            return self._numbers(start * d, (stop - start) * d).reshape(stop - start, d)
-        columns = np.empty((d, stop - start), self.stored)
-        for j in range(d):
-            columns[j] = self._numbers(j * n + start, stop - start)
-        return columns.T
-
     def _numbers(self, first: int, count: int) -> Any:
         offset = self.offset + first * self.stored.itemsize
         try:
             numbers = np.fromfile(self.path, self.stored, count, offset=offset)
         except FileNotFoundError:  # removed since the guard looked
-            self.guard.check(self.path)
+            self.guard.check()
             raise
         if len(numbers) < count:
             raise FileError(f"{self.path} was truncated while it was being read.")
@@ -92,14 +89,19 @@ class Write(Place):
             at, view = at + done, view[done:]
 
 
+def write_header(file: BinaryIO, shape: tuple[int, int], dtype: Any, order: str = "C") -> None:
+    """Write the header of a `.npy` file, whose length does not depend on the number of rows."""
+    header = {"descr": np.dtype(dtype).str, "fortran_order": order == "F", "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+
+
 def write_npy(source: Source, path: str | os.PathLike[str]) -> NpySource:
     """Write rows to a `.npy` file, block by block; it appears when it is complete."""
     path = Path(path)
     if path.suffix != ".npy":
         raise ValueError(f"{path}: only .npy files can be written. Use a name that ends in .npy.")
-    header = {"descr": source.dtype.str, "fortran_order": False, "shape": tuple(source.shape)}
     with write_atomically(path) as part, part.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
+        write_header(file, source.shape, source.dtype)
         file.flush()
         source.fold(Write(file.fileno(), file.tell(), source.dtype))
     return NpySource(path)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,7 +23,6 @@ from mercer.data.source import Source
 from mercer.progress import recorded_by
 
 F = TypeVar("F", bound=Fold)
-P = TypeVar("P", bound="PairwiseFold")
 Arrays = dict[str, Array]
 PairTask = Callable[[Block, Any, Any], Fold]
 """Makes the fold of the rows x of one chunk, from the rows y of another and both operands.
@@ -67,18 +65,6 @@ class Chunk(NamedTuple):
                 f"X.map_blocks(lambda b: b.toarray())."
             )
         return np.asarray(self.rows)
-
-
-class PairwiseFold(Fold):
-    """A fold over all pairs of chunks."""
-
-    @abstractmethod
-    def operand(self, start: int, stop: int) -> Any:
-        """Return the operand of the rows start to stop - 1, which is sent with them."""
-
-    @abstractmethod
-    def add_sums(self, start: int, stop: int, sums: Arrays) -> None:
-        """Add the sums of the rows start to stop - 1."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Vector, namespace
 from mercer.checkpoint import check_same, identify
 from mercer.checks import is_positive_integer, is_real
-from mercer.data import Source, check_weights, fingerprint, require_finite_entries
+from mercer.data import Source, check_weights, require_finite_entries
 from mercer.estimators.base import draw_seed, typed
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.noise import (
@@ -88,8 +88,6 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
     validation_error_ : dict of ndarray
         Columns "n_components", "gamma" and "error" of several candidates. The error is NaN for
         more components than there are.
-    fingerprint_ : str
-        Fingerprint of the training data: shape, dtype and a hash of some rows.
     n_features_in_ : int
 
     Examples
@@ -119,7 +117,6 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
     n_components_: int = field(init=False)
     gamma_: float | None = field(init=False)
     validation_error_: dict[str, Vector] = field(init=False)
-    fingerprint_: str = field(init=False)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [PCA, KernelPCA, None],
         "n_components": [Interval(Integral, 1, None, closed="left"), "array-like", None],
@@ -165,8 +162,7 @@ class Denoiser(OneToOneFeatureMixin, TransformerMixin, Wrapper):
                 self.__dict__.pop(name, None)
             self._check_parameters()
             source = check_rows(self, flatten_images(X, self.image_shape), reset=True, least=2)
-            self.fingerprint_ = fingerprint(source)
-            check_same(self, rows=identify(source, self.fingerprint_))
+            check_same(self, rows=identify(source))
             weights = check_weights(sample_weight, source)
             source, clean = source.weighted(weights), self._clean_rows(y, source)
             counts, gammas = as_candidates(self.n_components), as_candidates(self.gamma)

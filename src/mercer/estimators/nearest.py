@@ -49,8 +49,6 @@ class NearestProjection(ClassifierMixin, DelegatingWrapper):
     neighbors_ : KNeighborsClassifier
         The neighbor search, fitted to the scores of the training samples.
     classes_ : ndarray of shape (n_classes,)
-    fingerprint_ : str
-        Fingerprint of the training data: shape, dtype and a hash of some rows.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 

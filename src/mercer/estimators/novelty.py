@@ -59,8 +59,6 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
         The fitted estimator.
     offset_ : float
         Minus the threshold: ``decision_function(X) = score_samples(X) - offset_``.
-    fingerprint_ : str
-        Fingerprint of the training data: shape, dtype and a hash of some rows.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 

@@ -19,7 +19,6 @@ from mercer.data import (
     Source,
     StringSource,
     check_weights,
-    fingerprint,
     require_finite_entries,
     to_output_device,
 )
@@ -75,8 +74,6 @@ class SubspaceClassifier(ClassifierMixin, Wrapper):
         Class labels, sorted; without classes whose samples all have weight zero.
     estimators_ : list of PCA or KernelPCA
         The fitted model of each class.
-    fingerprint_ : str
-        Fingerprint of the training data: shape, dtype and a hash of some rows.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if X has feature names.
@@ -120,7 +117,6 @@ class SubspaceClassifier(ClassifierMixin, Wrapper):
     classes_: Numbers = field(init=False)
     estimators_: list[Model] = field(init=False)
     n_features_in_: int = field(init=False)
-    fingerprint_: str = field(init=False)
     _parameter_constraints: ClassVar[dict[str, Any]] = {"estimator": [PCA, KernelPCA, None]}
 
     estimator: Model | None = None
@@ -149,8 +145,7 @@ class SubspaceClassifier(ClassifierMixin, Wrapper):
                 )
             weights = _as_counts(check_weights(sample_weight, source, least=0.0))
             source = source.weighted(weights)
-            self.fingerprint_ = fingerprint(source)
-            check_same(self, rows=identify(source, self.fingerprint_))
+            check_same(self, rows=identify(source))
             self.classes_, rows = _split_classes(y, source)
             model = _shared_model(self._inner(), source)
             self.estimators_ = _fit_models(model, source, self.classes_, rows)

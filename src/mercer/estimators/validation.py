@@ -15,21 +15,19 @@ from mercer.config import get_config
 from mercer.data import (
     ArraySource,
     Block,
-    DeviceRows,
     ScaledSource,
     Source,
     SparseSource,
     StringSource,
     array_source_like,
     as_source,
+    check_features,
     is_lazy,
     materialize,
     require_finite_entries,
     require_present,
     to_configured_device,
-    to_dask,
 )
-from mercer.data.errors import format_names
 from mercer.data.files import NAMELESS, Request, id_names, read_source, split_path
 from mercer.messages import format_parameter
 from mercer.problem import Problem
@@ -59,7 +57,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
         known = isinstance(X, Source)
     if plain and (reset or "feature_names_in_" not in vars(estimator)):
         source: Source = ArraySource(X)  # what validate_data would return, at a tenth of its cost
-        _check_features(estimator, source, reset)
+        check_features(estimator, source, reset)
     elif file or known:
         source = X if known else read_source(X) if reset else from_file(estimator, X)
         if isinstance(source, StringSource):
@@ -69,14 +67,14 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
                 f"takes strings with {format_parameter('kernel', 'substring')}. If its lines are "
                 f"a table, read it with {request.option('format', 'csv')}."
             )
-        _check_features(estimator, source, reset)
+        check_features(estimator, source, reset)
     elif is_dask(X) or (is_foreign(X) and not hasattr(X, "tocsr")):
         if not is_dask(X) and "strided" not in str(getattr(X, "layout", "strided")):
             raise TypeError(
                 f"X is a sparse tensor ({X.layout}). Pass X.to_dense(), or a SciPy matrix."
             )
         source = as_source(X)
-        _check_features(estimator, source, reset)
+        check_features(estimator, source, reset)
     else:
         source = _host(estimator, X, reset)
     if source.shape[0] < least:
@@ -127,7 +125,7 @@ def rows_of_model(source: Source, *, copy_rows: bool) -> Source:
     if isinstance(source, StringSource):
         return source
     rows = source.load()
-    if isinstance(source, DeviceRows) or not isinstance(source, (ArraySource, SparseSource)):
+    if source.output is not None or not isinstance(source, (ArraySource, SparseSource)):
         return array_source_like(rows, source).weighted(source.weights)  # just read or computed
     if not copy_rows:
         return source
@@ -139,7 +137,7 @@ def select_rows(source: Source, at: np.ndarray[Any, Any]) -> Source:
     """Return some rows with their weights: as Dask has them, or in memory."""
     if source.remote is None:
         return load_rows(source, at)
-    rows = as_source(to_dask(source.weighted(None))[at])
+    rows = as_source(source.remote.as_array(source)[at])
     rows.names = source.names
     return rows.weighted(None if source.weights is None else source.weights[at])
 
@@ -256,8 +254,6 @@ def _host(estimator: Any, X: Any, reset: bool) -> Source:
             accept_sparse=("csr", "csc"),
             ensure_all_finite=False,
         )
-        if not hasattr(checked, "tocsr") and checked.dtype.kind not in "fiub":
-            checked = checked.astype(np.float64)
     except (ValueError, TypeError) as error:
         place = _not_a_number(X)
         if place is None:
@@ -272,7 +268,7 @@ def _host(estimator: Any, X: Any, reset: bool) -> Source:
     columns = list(getattr(X, "columns", ()))
     if columns and all(isinstance(name, str) for name in columns):
         source.names = columns  # scikit-learn 1.8 does not know the frames of Polars 2
-        _check_features(estimator, source, reset)
+        check_features(estimator, source, reset)
     return source
 
 
@@ -289,35 +285,6 @@ def _not_a_number(X: Any) -> str | None:
             name = "" if names is None else f" ({names[j]!r})"
             return f"X holds {entry!r} in row {i}, column {j}{name}"
     return None
-
-
-def _check_features(estimator: Any, source: Source, reset: bool) -> None:
-    d = source.shape[1]
-    if 0 in source.shape:
-        raise ValueError(
-            f"Found array with 0 sample(s) or 0 feature(s) (shape={source.shape}) while a minimum "
-            f"of 1 is required."
-        )
-    if reset:
-        estimator.n_features_in_ = d
-        estimator.__dict__.pop("feature_names_in_", None)
-        if source.names is not None:
-            estimator.feature_names_in_ = np.asarray(source.names, dtype=object)
-        return
-    fitted = getattr(estimator, "feature_names_in_", None)
-    if fitted is not None and source.names is not None and list(fitted) != list(source.names):
-        unseen = [name for name in source.names if name not in fitted]
-        missing = [name for name in fitted if name not in source.names]
-        raise ValueError(
-            f"The feature names should match those that were passed during fit, in the same order. "
-            f"Unseen at fit time: {format_names(unseen) or 'none'}; missing: "
-            f"{format_names(missing) or 'none'}."
-        )
-    if d != getattr(estimator, "n_features_in_", d):  # strings have no features
-        raise ValueError(
-            f"X has {d} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input."
-        )
 
 
 def array_shape(X: Any) -> tuple[int, ...]:

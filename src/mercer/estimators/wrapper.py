@@ -57,7 +57,6 @@ class DelegatingWrapper(Wrapper):
     estimator_: Any
     n_features_in_ = property(attrgetter("estimator_.n_features_in_"))
     feature_names_in_ = property(attrgetter("estimator_.feature_names_in_"))
-    fingerprint_ = property(attrgetter("estimator_.fingerprint_"))
 
 
 def check_labels(estimator: Any, y: Any, *, multi_output: bool = False) -> Array:
@@ -70,4 +69,6 @@ def check_labels(estimator: Any, y: Any, *, multi_output: bool = False) -> Array
     y = y.toarray() if hasattr(y, "tocsr") else to_numpy(y)
     labels = np.asarray(_check_y(y, multi_output=multi_output, estimator=estimator))
     check_classification_targets(labels)
+    if labels.dtype.kind in "mM" and np.isnat(labels).any():
+        raise ValueError("y has missing dates (NaT). Drop those rows.")
     return labels

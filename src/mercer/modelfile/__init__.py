@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
 from typing import Any
 
 from mercer.modelfile.container import (
     FORMAT,
-    Header,
     ModelFileError,
-    from_json,
     make_header,
     read_contents,
     read_texts,
@@ -19,7 +16,7 @@ from mercer.modelfile.container import (
     write_contents,
 )
 
-__all__ = ["Header", "ModelFileError", "load", "read_header", "save"]
+__all__ = ["ModelFileError", "load", "read_header", "save"]
 
 
 def save(model: Any, path: str | os.PathLike[str], *, origin: dict[str, Any] | None = None) -> None:
@@ -35,7 +32,7 @@ def save(model: Any, path: str | os.PathLike[str], *, origin: dict[str, Any] | N
     path : path
         The file; ``.mercer`` is the usual suffix.
     origin : dict, optional
-        Where the model comes from, for `read_header`: texts, numbers and lists of texts.
+        Where the model comes from, for `read_header`: plain JSON, such as texts and numbers.
 
     Raises
     ------
@@ -59,7 +56,7 @@ def save(model: Any, path: str | os.PathLike[str], *, origin: dict[str, Any] | N
     check_is_fitted(model)
     encoder = Encoder()
     texts = {"format": "mercer", "version": str(FORMAT)}
-    parts = {"tree": encoder.node(model, ""), "header": asdict(make_header(model, origin))}
+    parts = {"tree": encoder.node(model, ""), "header": make_header(model, origin)}
     for name, part in parts.items():
         texts[name] = json.dumps(part, allow_nan=False, separators=(",", ":"))
     write_contents(path, texts, encoder.arrays)
@@ -104,8 +101,25 @@ def load(path: str | os.PathLike[str]) -> Any:
     return model
 
 
-def read_header(path: str | os.PathLike[str]) -> Header:
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the header of a model file, without reading arrays or verifying the checksum.
+
+    Returns
+    -------
+    dict
+        Plain JSON, as the file has it:
+
+        - "format", "checksum": version of the format; SHA-256 of the file.
+        - "estimator", "method", "kernel": class of the model (the last step of a pipeline), method
+          that found the components, and kernel, as `mercer.kernels.parse` reads it; None for PCA.
+        - "parameters", "preprocessing": parameters of the model by name; steps before it.
+        - "feature_names", "n_features": of the columns; None where there are none.
+        - "certificate": "sentence", "notes", and the figures "captured", "optimum_upper" and
+          "gap", each with its label; for a classifier, those of the class with the widest gap.
+        - "spectrum": "eigenvalues", the first variances, and their "shares" of the total; None
+          where a number is not finite.
+        - "versions", "created": versions of the libraries; time of saving, UTC.
+        - "origin": the `origin` passed to `save`.
 
     Examples
     --------
@@ -114,13 +128,13 @@ def read_header(path: str | os.PathLike[str]) -> Header:
     >>> with TemporaryDirectory() as folder:
     ...     mercer.save(mercer.PCA(1).fit([[0.0, 1.0], [2.0, 3.0]]), f"{folder}/line.mercer")
     ...     header = mercer.modelfile.read_header(f"{folder}/line.mercer")
-    >>> header.estimator, header.method, header.n_features
+    >>> header["estimator"], header["method"], header["n_features"]
     ('PCA', 'SVD()', 2)
     """
     texts = read_texts(path)
     _require_format(path, texts)
     try:
-        return from_json(texts["header"], texts["checksum"])
+        return {**json.loads(texts["header"]), "checksum": texts["checksum"]}
     except Exception as error:  # whatever a file can say
         refuse_file(path, error)
 

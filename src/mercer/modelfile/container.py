@@ -4,22 +4,19 @@ The texts are safetensors metadata. One of them is the checksum: the SHA-256 of 
 with 64 zeros in its place.
 """
 
-# Without postponed annotations: those of `Header` are compared with values, and never compiled.
+from __future__ import annotations
 
 import contextlib
 import datetime
 import hashlib
 import importlib.metadata
 import json
-import math
 import os
 import platform
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from types import UnionType
-from typing import Any, NoReturn, get_args, get_origin
+from typing import Any, NoReturn
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -41,8 +38,6 @@ FORMAT = 2
 """Version of the format that this version of Mercer writes; it also reads all earlier ones."""
 _LONGEST_TEXT, _MOST_VALUES = 1000, 100
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch")
-
-Origin = dict[str, str | int | float | list[str] | None]
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -73,14 +68,7 @@ def write_contents(path: str | os.PathLike[str], texts: Mapping[str, str], array
     with write_atomically(path) as part:
         part.touch()  # with the usual permissions: the library's file has narrower ones
         mode = part.stat().st_mode
-        try:
-            save_file(packed, part, {"checksum": _ZEROS, **texts})
-        except SafetensorError as error:  # of the operating system, as a text
-            number = re.search(r"os error (\d+)", str(error))
-            if number is None:
-                raise
-            code = int(number[1])
-            raise OSError(code, os.strerror(code), os.fspath(path)) from error
+        save_file(packed, part, {"checksum": _ZEROS, **texts})
         part.chmod(mode)
         with part.open("r+b") as file:
             length = int.from_bytes(file.read(8), "little")
@@ -162,59 +150,16 @@ def refuse_file(path: str | os.PathLike[str], reason: Exception | str) -> NoRetu
     ) from error
 
 
-@dataclass(frozen=True)
-class Header:
-    """The header of a model file.
-
-    Attributes
-    ----------
-    format, checksum : int, str
-        Version of the format; SHA-256 of the file, see `mercer.modelfile.container`.
-    estimator, method, kernel : str
-        Class of the model (the last step of a pipeline), method that found the components, and
-        kernel, as `mercer.kernels.parse` reads it; None for linear PCA.
-    parameters, preprocessing : dict of str, list of str
-        Parameters of the model; steps before it.
-    feature_names, n_features : list of str, int
-        Names and number of columns; None where there are none.
-    certificate : dict
-        "sentence", and the figures "captured", "optimum_upper" and "gap", each with its label.
-        For a classifier, those of the class with the widest gap.
-    spectrum : dict of list of float
-        "eigenvalues", the first variances, and their "shares" of the total; None where a number
-        is not finite.
-    fingerprint, versions, created : str, dict of str, str
-        Fingerprint of the rows of the fit; versions of the libraries; time of saving, UTC.
-    origin : dict
-        The `origin` passed to `save`.
-    """
-
-    format: int
-    estimator: str
-    kernel: str | None
-    method: str
-    parameters: dict[str, str]
-    preprocessing: list[str]
-    feature_names: list[str] | None
-    n_features: int | None
-    certificate: dict[str, Any] | None
-    spectrum: dict[str, list[float | None]]
-    versions: dict[str, str]
-    fingerprint: str | None
-    origin: Origin
-    created: str
-    checksum: str = ""
-
-
-def make_header(model: Any, origin: dict[str, Any] | None) -> Header:
-    """Return the header of a fitted model."""
+def make_header(model: Any, origin: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the header of a fitted model, as `read_header` describes it."""
     for name, value in (origin or {}).items():
-        finite = not isinstance(value, float) or math.isfinite(value)
-        if not isinstance(name, str) or not finite or not _has_type({name: value}, Origin):
+        try:
+            json.dumps({name: value}, allow_nan=False)
+        except (TypeError, ValueError) as error:
             raise ModelFileError(
-                f"origin[{name!r}] is {value!r}; it must be a string, a finite number, a list of "
-                f"strings or None. Nothing was written."
-            )
+                f"origin[{name!r}] is {value!r}; it must be plain JSON, such as a string, a "
+                f"finite number or a list of them ({error}). Nothing was written."
+            ) from error
     before, last = parts(model)
     first = before[0] if before else last
     inner = getattr(last, "estimator_", last)
@@ -229,46 +174,24 @@ def make_header(model: Any, origin: dict[str, Any] | None) -> Header:
     for name in _LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
-    return Header(
-        format=FORMAT,
-        estimator=type(last).__name__,
-        kernel="precomputed" if precomputed else None if kernel is None else _text(kernel),
-        method=_text(last if plan is None else plan.method),
-        parameters={name: _text(v) for name, v in last.get_params(deep=False).items()},
-        preprocessing=[_text(step) for step in before],
-        feature_names=None if names is None else [str(name) for name in names],
-        n_features=None if n_features is None else int(n_features),
-        certificate=None if certificate is None else _summary(certificate),
-        spectrum={
+    return {
+        "format": FORMAT,
+        "estimator": type(last).__name__,
+        "kernel": "precomputed" if precomputed else None if kernel is None else _text(kernel),
+        "method": _text(last if plan is None else plan.method),
+        "parameters": {name: _text(v) for name, v in last.get_params(deep=False).items()},
+        "preprocessing": [_text(step) for step in before],
+        "feature_names": None if names is None else [str(name) for name in names],
+        "n_features": None if n_features is None else int(n_features),
+        "certificate": None if certificate is None else _summary(certificate),
+        "spectrum": {
             "eigenvalues": _values(inner, "explained_variance_"),
             "shares": _values(inner, "explained_variance_ratio_"),
         },
-        versions=versions,
-        fingerprint=getattr(last, "fingerprint_", None),
-        origin=dict(origin or {}),
-        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-    )
-
-
-def from_json(text: str, checksum: str) -> Header:
-    """Return the header from JSON; raise if a part is missing or has the wrong type."""
-    values = {**json.loads(text), "checksum": checksum}
-    for name, annotation in Header.__annotations__.items():
-        if not _has_type(values[name], annotation):
-            raise ValueError(f"its header says {str(values[name])[:40]!r} for {name}")
-    return Header(**{name: values[name] for name in Header.__annotations__})
-
-
-def _has_type(value: Any, annotation: Any) -> bool:
-    """Return whether plain JSON is of an annotated type."""
-    inner = get_args(annotation)
-    if isinstance(annotation, UnionType):
-        return any(_has_type(value, each) for each in inner)
-    if isinstance(value, (list, dict)) and inner:
-        items = value.values() if isinstance(value, dict) else value
-        return type(value) is get_origin(annotation) and all(_has_type(x, inner[-1]) for x in items)
-    number = annotation is float and isinstance(value, int)
-    return annotation is Any or number or (not inner and isinstance(value, annotation))
+        "versions": versions,
+        "origin": dict(origin or {}),
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
 
 
 def _text(value: Any) -> str:

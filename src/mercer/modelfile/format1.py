@@ -92,7 +92,7 @@ class Shares(NamedTuple):
             low = optimum / self.optimum_upper
         return Certificate(
             explained=_surer(self.captured, self.ratio).like(explained),
-            bounds=(_surer(self.optimum_upper, self.ratio).like(optimum),),
+            bounds={"": _surer(self.optimum_upper, self.ratio).like(optimum)},
             total=(self.optimum_upper.like(low), self.captured.like(high)),
             eigenvalues=self.eigenvalues,
             residuals=self.residuals,

@@ -32,6 +32,7 @@ from sklearn.preprocessing import StandardScaler
 from mercer import estimators
 from mercer.arrays import numpy_dtype, on_accelerator, to_numpy
 from mercer.certificate import Certificate, Figure
+from mercer.certificate.partition import BlockGram, BlockSums
 from mercer.config import get_config, machine_memory
 from mercer.data import PastRows
 from mercer.kernels import Fisher, Frequencies, FromFunction, Kernel, Separable, Sum
@@ -50,9 +51,12 @@ from mercer.sketches import SketchMap, SketchMatrix
 
 _RECORDS = (
     *(Certificate, Plan, Candidate, Size, Cost, Randomized),
-    *(FourierMap, Frequencies, Basis, RidgeState),
+    *(FourierMap, Frequencies, Basis, RidgeState, BlockGram),
 )
-_FOLDS = (Moments, TriangularFactor, DirectionsSketch, FeatureFold, KernelMoments, HebbianFold)
+_FOLDS = (
+    *(Moments, TriangularFactor, DirectionsSketch, FeatureFold, KernelMoments, HebbianFold),
+    BlockSums,
+)
 # Kernels of a function or model of the user's.
 _REFUSED = (FromFunction, Separable, Fisher)
 _STEPS = (SimpleImputer, StandardScaler)
@@ -350,7 +354,7 @@ def _check_sums(parts: Parts, arrays: Any) -> None:
         ensure(numpy_dtype(array) == np.float64, "sums are not float64")
         # "own" holds bounds on rounding, which may be infinite.
         ensure(name == "own" or bool(np.isfinite(to_numpy(array)).all()), "sums are not finite")
-    if "inner" not in parts:  # a fold around another allocates nothing
+    if not parts.keys() & {"inner", "gram"}:  # these allocate nothing
         width = parts["span"].size if "span" in parts else parts["d"]
         ensure(arrays["offset"].shape == (width,), "sums are not as wide as the rows")
 

@@ -3,7 +3,7 @@
 Numbers, strings, None and lists stand for themselves. Everything else is an object with one key
 that says what it is::
 
-    {"float": "nan"}, {"tuple": [...]}, {"dict": [[key, value], ...]}, {"range": [0, 9, 2]}
+    {"float": "nan"}, {"tuple": [...]}, {"dict": [[key, value], ...]}
     {"scalar": ["<f8", value]}, {"dtype": "<f4"}, {"solver": name}, {"arpack": max_iter}
     {"array": name}, {"columns": name}, {"torch": node}     an array, its transpose, a tensor
     {"strings": [bytes, ends]}                              a list of str
@@ -32,8 +32,8 @@ from mercer.modelfile.format1 import build_format_1
 from mercer.modelfile.registry import UnsavableError, build, codecs_by_class, ensure
 from mercer.params import Params
 
-# Objects within objects, and numbers of a range.
-_DEEPEST, _LONGEST_RANGE = 100, 1_000_000
+# Objects within objects.
+_DEEPEST = 100
 # How many times larger than the file a model may be with its shared objects written out. So
 # many values and bytes may be shared at will.
 _MOST_SHARED, _FEW_VALUES, _FEW_BYTES = 64, 10_000, 2**20
@@ -57,7 +57,7 @@ class Encoder:
         self._names: dict[Any, str] = {}
         self._numbers: dict[int, int] = {}
         self._hosted: dict[int, np.ndarray[Any, Any]] = {}
-        self._alive: list[Any] = []  # memory that identifies a value must not be used again
+        self._alive: list[Any] = []  # the id of a value must not be used again
 
     def node(self, value: Any, path: str, depth: int = 0) -> Any:
         """Return the JSON of a value; `path` says where in the model it is."""
@@ -70,16 +70,12 @@ class Encoder:
             return value if math.isfinite(value) else {"float": repr(value)}
         if cls is list and len(value) > _FEW_STRINGS and all(type(x) is str for x in value):
             return {"strings": self._strings(value, path)}
-        if cls in (list, tuple):
+        if cls in (list, tuple, range):
             items = self._items(value, path, depth)
-            return items if cls is list else {"tuple": items}
+            return {"tuple": items} if cls is tuple else items
         if cls is dict:
             paths = ((f"{path}[{key!r}]", (key, x)) for key, x in value.items())
             return {"dict": [[self.node(x, at, depth + 1) for x in pair] for at, pair in paths]}
-        if cls is range:
-            if len(value) > _LONGEST_RANGE:
-                refuse(path, f"is a range of {len(value)} numbers. Pass an array of them")
-            return {"range": [value.start, value.stop, value.step]}
         if cls in (np.ndarray, np.memmap):
             return self._array(np.asarray(value), path, depth)
         if isinstance(value, np.dtype):
@@ -120,7 +116,6 @@ class Encoder:
         """Return the name of an array, the same for the same memory."""
         key = (value.ctypes.data, value.dtype.str, value.shape, value.strides)
         if key not in self._names:
-            self._alive.append(value)
             self._names[key] = path
             self.arrays[path] = value
         return self._names[key]
@@ -252,11 +247,6 @@ class Decoder:
         obj, values, nbytes = self._objects[number]
         self._count(values, nbytes)
         return obj
-
-    def as_range(self, content: Any) -> range:
-        values = range(*content)
-        ensure(len(values) <= _LONGEST_RANGE, "a range is too long")
-        return values
 
     def as_scalar(self, content: Any) -> Any:
         code, node = content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import to_numpy
-from mercer.config import format_bytes, get_config
+from mercer.config import BASIS, require_budget
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.pca import PCA
 from mercer.onnx.graph import Graph, Tensor, kernel_values
@@ -37,7 +38,7 @@ def to_onnx(model: Any) -> Any:
     Returns
     -------
     onnx.ModelProto
-        Its metadata hold the kernel, the certificate and the fingerprint of the rows of the fit.
+        Its metadata hold the kernel, the method and the certificate.
 
     Examples
     --------
@@ -114,13 +115,8 @@ def _basis(points: Any) -> np.ndarray[Any, Any]:
     if isinstance(points, list):
         raise ValueError("to_onnx: models fitted to strings cannot be exported.")
     if hasattr(points, "tocsr"):
-        size, budget = 8 * points.shape[0] * points.shape[1], get_config().budget
-        if size > budget:
-            raise MemoryError(
-                f"to_onnx: the sparse rows of the fit take {format_bytes(size)} as a dense array, "
-                f"more than the memory budget of {format_bytes(budget)}. Fit on a basis, such as "
-                f"method=Subset(1000)."
-            )
+        size, what = 8 * math.prod(points.shape), "to_onnx: a dense copy of the sparse rows"
+        require_budget(size, what, BASIS)
         points = points.toarray()
     return to_numpy(points).astype(np.float64)
 
@@ -132,5 +128,4 @@ def _texts(model: PCA | KernelPCA) -> dict[str, str]:
         "kernel": kernel if len(kernel) < 1000 else f"{kernel[:999]}…",
         "method": repr(model.plan_.method)[:1000],
         "certificate": model.certificate_.sentence,
-        "fingerprint": model.fingerprint_,
     }

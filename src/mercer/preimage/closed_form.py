@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.arrays import Matrix, Vector, svd, to_numpy
 from mercer.checks import check_integer, check_positive
-from mercer.config import format_bytes, get_config
+from mercer.config import require_budget
 from mercer.kernels import RBF, Kernel, Linear, as_kernel
 from mercer.messages import format_parameter
 from mercer.preimage.base import (
@@ -132,13 +132,8 @@ class Ridge(Preimage):
 
 def require_gram_fits(name: str, n: int) -> None:
     """Raise unless the kernel matrix of n scores fits the memory budget."""
-    budget = get_config().budget
-    if 8 * n * n > budget:
-        raise MemoryError(
-            f"{name} needs {format_bytes(8 * n * n)} for the kernel matrix of {n} scores, more "
-            f"than the memory budget of {format_bytes(budget)}. Raise it with "
-            f"{format_parameter('memory')}, or use {format_parameter('preimage', 'gradient')}."
-        )
+    other = f"use {format_parameter('preimage', 'gradient')}"
+    require_budget(8 * n * n, f"{name}: the kernel matrix of {n} scores", other)
 
 
 def solve_ridge(K: Matrix, targets: Matrix, alpha: float, weights: Vector | None) -> Matrix:

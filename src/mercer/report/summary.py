@@ -195,7 +195,7 @@ def python_lines(subject: Subject, arguments: list[str], path: str) -> str:
 
 
 def provenance(subject: Subject, origin: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return origin, seed, fingerprint of the data and versions."""
+    """Return origin, seed and versions."""
     facts = []
     for name, value in origin.items():
         if name not in ("command", "notes") and value is not None:
@@ -204,8 +204,6 @@ def provenance(subject: Subject, origin: Mapping[str, Any]) -> list[tuple[str, s
     if "seed" not in origin:
         seed = repr(getattr(subject.model, "random_state", None))
         facts.append(("seed (random_state)", html.clean_text(seed, 200)))
-    if hasattr(subject.model, "fingerprint_"):
-        facts.append(("fingerprint of the data", html.clean_text(subject.model.fingerprint_, 200)))
     versions = [f"Mercer {mercer.__version__}", f"Python {platform.python_version()}"]
     packages = ("numpy", "scipy", "scikit-learn")
     versions += [f"{name} {importlib.metadata.version(name)}" for name in packages]

@@ -23,9 +23,9 @@ from mercer.data import (
     SparseSource,
     StringSource,
     as_source,
+    check_features,
     require_finite_entries,
     require_present,
-    to_dask,
 )
 from mercer.params import Params
 from mercer.sketches.matrix import IdentityMatrix, SketchMatrix
@@ -95,7 +95,9 @@ class SketchMap(Params, ABC):
         if isinstance(X, (Source, str, os.PathLike)) and not table:
             return rows
         if is_dask(X) and not table:
-            return to_dask(rows, X)
+            from mercer.data.dask import as_dask_array
+
+            return as_dask_array(rows, X)
         with progress.session():
             result = rows.collect()
         return output._wrap_data_with_container("transform", result, X, self) if table else result
@@ -140,16 +142,7 @@ class SketchMap(Params, ABC):
         source = as_source(X)
         if isinstance(source, StringSource):
             raise ValueError(f"{self!r} needs rows of numbers, but the rows are strings.")
-        if reset:
-            self.n_features_in_ = source.shape[1]
-            self.__dict__.pop("feature_names_in_", None)
-            if source.names is not None:
-                self.feature_names_in_ = np.asarray(source.names, dtype=object)
-        elif source.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {source.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input. Fit it to rows with those columns."
-            )
+        check_features(self, source, reset)
         return source
 
 

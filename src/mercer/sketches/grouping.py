@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from mercer.arrays import Matrix, Vector
 from mercer.checks import check_integer, check_positive, require
-from mercer.config import format_bytes, get_config
-from mercer.data import NonFiniteSearch, Source, not_finite
+from mercer.config import require_budget
+from mercer.data import Source, require_finite_sums
 from mercer.linalg import Moments
 from mercer.sketches.base import SketchMap
 from mercer.sketches.matrix import FixedMatrix
@@ -130,17 +130,11 @@ class FeatureGrouping(SketchMap):
         self.check()
         d = source.shape[1]
         # The scatter, a block's product, and the norms.
-        needed, budget = 24 * d * d, get_config().budget
-        if needed > budget:
-            raise MemoryError(
-                f"{self!r}: the {d}×{d} scatter matrix needs {format_bytes(needed)}, more than the "
-                f"memory budget of {format_bytes(budget)}. Use Hashing, SparseSign or Hadamard, "
-                f"PixelGrouping for images, or raise the budget with config_context(memory=...)."
-            )
+        other = "use Hashing, SparseSign or Hadamard, or PixelGrouping for images"
+        require_budget(24 * d * d, f"{self!r}: the {d}×{d} scatter matrix", other)
         moments = Moments(d, source.reference, np.float64, center=self.center)
         C = source.fold(moments).scatter
-        if not np.isfinite(C).all():
-            raise not_finite(source.fold(NonFiniteSearch()).found, source)
+        require_finite_sums(source, C)
         return self._learn(C)
 
     def _learn(self, C: Matrix) -> GroupingMatrix:

@@ -17,7 +17,6 @@ from mercer.arrays import (
     Matrix,
     cast,
     device,
-    is_finite,
     is_foreign,
     like,
     namespace,
@@ -25,7 +24,7 @@ from mercer.arrays import (
     working_dtype,
 )
 from mercer.config import get_config
-from mercer.data import Block, NonFiniteSearch, Source, not_finite
+from mercer.data import Block, Source, finite_rows
 
 # Most rows and entries of a part of the matrix: 4 MiB in float64.
 _ROWS, _ENTRIES = 1024, 2**19
@@ -88,12 +87,7 @@ class SketchMatrix(ABC):
         def transform(block: Block) -> Array:
             with np.errstate(invalid="ignore", over="ignore"):
                 rows = self.apply(block.rows)
-            if self.drops or not is_finite(rows):
-                search = NonFiniteSearch()
-                search.add(block)
-                if search.found is not None or not is_finite(rows):
-                    raise not_finite(search.found, source)
-            return rows
+            return finite_rows(rows, block, source, unread=self.drops)
 
         extra, part = self.row_bytes(source), self.step * self.q * 8
         return source.map(transform, self.q, extra_bytes=extra, part_bytes=part)

@@ -5,9 +5,9 @@ Read with h5py: to import anndata takes two seconds, and it follows links to oth
 
 from __future__ import annotations
 
+import fnmatch
 from collections import Counter
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from itertools import count as count_from
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ import numpy.typing as npt
 import scipy.sparse
 
 from mercer.arrays import working_dtype
-from mercer.config import get_config
+from mercer.config import get_config, require_budget
+from mercer.data.derived import select_columns
 from mercer.data.errors import FileError, FileGuard, file_errors, format_names
 from mercer.data.files.arrays import (
     check_filled,
@@ -31,10 +32,8 @@ from mercer.data.files.table import (
     Roles,
     Table,
     assign_roles,
-    check_file_memory,
     find_column,
     make_table,
-    select_columns,
 )
 from mercer.data.in_memory import require_inside
 from mercer.data.source import Source
@@ -63,9 +62,7 @@ def read_h5ad(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -
         own = request.id if request.id is not None else index if index in obs else None
         wanted = [name for name in (own, request.label) if name is not None]
         for name in request.keep:
-            wanted += [other for other in obs if other == name or fnmatchcase(other, name)] or [
-                name
-            ]
+            wanted += [name] if name in obs else fnmatch.filter(obs, name) or [name]
         wanted += [name for name in request.optional if name in obs]
         extra = {name: _obs(obs, name, n, request) for name in wanted}
         columns = dict(enumerate(extra.values(), d))  # numbered after those of X
@@ -122,7 +119,7 @@ def _rows(
     needed = 3 * sum(part.size * part.dtype.itemsize for part in parts)
     if kind == "csr" and needed > get_config().budget:
         return CSRRows(path, X, shape, request, features)
-    check_file_memory(request.path, needed)
+    require_budget(needed, f"{request.path}: reading it")
     matrix = getattr(scipy.sparse, f"{kind}_array")(tuple(part[:] for part in parts), shape=shape)
     return select_columns(sparse_source(matrix, request), features)
 
@@ -170,7 +167,7 @@ class CSRRows(Source):
         return int(2 * 20 * longest) + 8
 
     def read(self, start: int, stop: int) -> Any:
-        self.guard.check(self.path)
+        self.guard.check()
         pointers = self.indptr[start : stop + 1]
         part = slice(int(pointers[0]), int(pointers[-1]))
         with file_errors(*self.label), open_hdf5(self.path, self.group) as group:

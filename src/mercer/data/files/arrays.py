@@ -15,16 +15,15 @@ import numpy as np
 import scipy.sparse
 
 from mercer import progress
-from mercer.config import format_bytes, get_config
+from mercer.config import format_bytes, get_config, require_budget
+from mercer.data.derived import select_columns
 from mercer.data.errors import FileError, FileGuard, file_errors, format_names
-from mercer.data.files.storage import ArrayRows, TemporaryFolder, array_bytes, place_rows
+from mercer.data.files.storage import ArrayRows, TemporaryFolder, place_rows
 from mercer.data.files.table import (
     Request,
     Table,
-    check_file_memory,
     import_format,
     make_unnamed_table,
-    select_columns,
 )
 from mercer.data.in_memory import ArraySource, SparseSource, require_inside
 from mercer.data.npy import NpySource
@@ -72,7 +71,8 @@ def read_npz(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
                     f"{format_bytes(size)} to {format_bytes(entry.file_size)}."
                 )
         if set(names) >= _SPARSE:
-            check_file_memory(request.path, 3 * sum(entry.file_size for entry in entries))
+            needed = 3 * sum(entry.file_size for entry in entries)
+            require_budget(needed, f"{request.path}: reading it")
             source: Source = sparse_source(scipy.sparse.load_npz(path), request)
         elif len(entries) == 1:
             folder = TemporaryFolder()
@@ -83,7 +83,7 @@ def read_npz(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
             ):
                 shutil.copyfileobj(packed, file, 2**20)
             source = folder.source()
-            if request.all_columns and array_bytes(source) <= get_config().budget // 4:
+            if request.all_columns and source.nbytes <= get_config().budget // 4:
                 with progress.quiet():
                     source = ArraySource(source.collect())
         else:
@@ -104,7 +104,7 @@ def sparse_source(matrix: Any, request: Request) -> SparseSource:
             f"{request.path} holds a {matrix.format!r} matrix of dtype {matrix.dtype}, expected "
             f"real numbers in 'csr', 'csc' or 'coo' format. Save X.tocsr() instead."
         )
-    check_file_memory(request.path, 8 * max(matrix.shape))
+    require_budget(8 * max(matrix.shape), f"{request.path}: reading it")
     if matrix.format != "coo":  # whose constructor has checked
         sizes = matrix.shape[::-1] if matrix.format == "csc" else matrix.shape
         require_inside(matrix.data, matrix.indices, matrix.indptr, sizes)
@@ -129,7 +129,7 @@ def read_mtx(paths: Sequence[Path], root: Path, request: Request, tick: Tick) ->
         if dense:
             count = [rows * columns if not mirrored else rows * (rows + mirrored) // 2]
         (entries,) = count
-        check_file_memory(request.path, 64 * entries + 8 * max(rows, columns))
+        require_budget(64 * entries + 8 * max(rows, columns), f"{request.path}: reading it")
         width = 1 if dense else 2 if field == "pattern" else 3
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # no entries at all

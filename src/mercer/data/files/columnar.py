@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer.config import get_config
+from mercer.config import get_config, require_budget
 from mercer.data.errors import FileError, FileGuard, file_errors, format_names
 from mercer.data.files.storage import Banded, Decode, Rows, copy_rows, stays_in_file
 from mercer.data.files.table import (
     Request,
     Table,
     assign_roles,
-    check_file_memory,
     choose_features,
     identifies_rows,
     is_numeric,
@@ -41,7 +40,7 @@ class Part:
             raise FileError(f"{path} is a Feather file of version 1. Write it again as version 2.")
         self.parquet, pl = start[:4] == b"PAR1", polars()
         if not self.parquet and start != b"ARROW1":
-            check_file_memory(request.path, 3 * path.stat().st_size)
+            require_budget(3 * path.stat().st_size, f"{request.path}: reading it")
             self.stream = pl.read_ipc_stream(path)
         folders = path.relative_to(root).parts[:-1] if path != root else ()
         pairs = [name.partition("=") for name in folders if "=" in name]

@@ -154,16 +154,12 @@ def read_table(
     """
     if missing not in ("refuse", "keep"):
         raise ValueError(f"missing={missing!r} must be 'refuse' or 'keep'.")
+    label, weights, id = (None if name is None else str(name) for name in (label, weights, id))
     request = Request(
         "standard input" if os.fspath(path) == "-" else str(path),
         None if columns is None else _names(columns),
-        None if label is None else str(label),
-        None if weights is None else str(weights),
-        None if id is None else str(id),
-        keep=_names(keep),
-        optional=_names(optional),
-        drop=_names(drop),
-        na=_names(na),
+        *(label, weights, id),
+        *(_names(keep), _names(optional), _names(drop), _names(na)),
         refuse=missing == "refuse",
         remarks=remarks,
     )
@@ -266,9 +262,9 @@ def _read(path: Path, request: Request, format: str | None) -> Table:
         with progress.task("read", guard.size) as tick:
             table = READERS[suffix](paths, root, request, tick)
     except (FileError, OSError):
-        guard.check_all()  # what changed is not what is wrong with the file
+        guard.check()  # what changed is not what is wrong with the file
         raise
-    guard.check_all()
+    guard.check()
     return table
 
 

@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from mercer import progress
 from mercer.config import get_config
-from mercer.data.derived import count_stored
+from mercer.data.derived import count_stored, select_columns
 from mercer.data.errors import format_names
-from mercer.data.in_memory import ArraySource
 from mercer.data.source import Source
 from mercer.messages import format_parameter, percent
 
@@ -46,7 +45,10 @@ def feature_remarks(
     if source.sparse:
         constant = [names[i] for i in np.flatnonzero(count_stored(source) == 0).tolist()]
     at = [] if source.sparse else _candidates(source)
-    n, columns = source.shape[0], _columns(source, at)
+    n, columns = source.shape[0], np.empty((0, 0))
+    if at:
+        with progress.quiet():
+            columns = select_columns(source, at).collect().T
     for i, column in zip(at, columns, strict=True):
         known = column[~np.isnan(column)]
         if len(known) == n and (known == known[0]).all():
@@ -97,16 +99,6 @@ def _candidates(source: Source) -> list[int]:
     found = (steps == 0).all(axis=0) | whole & (long | (steps != 0).all(axis=0))
     most = get_config().budget // (64 * source.shape[0])
     return list(np.flatnonzero(found)[:most])
-
-
-def _columns(source: Source, at: list[int]) -> Values:
-    """Return some columns, as the rows of an array."""
-    if not at:
-        return np.empty((0, 0))
-    if isinstance(source, ArraySource):
-        return np.asarray(source.array[:, at]).T
-    with progress.quiet():
-        return np.asarray(source.map(lambda block: block.rows[:, at], len(at)).collect()).T
 
 
 def _numbers(known: Values, n: int) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from mercer.atomic_write import FULL
 from mercer.config import get_config
 from mercer.data.errors import FileGuard, file_errors
 from mercer.data.in_memory import ArraySource
-from mercer.data.npy import NpySource
+from mercer.data.npy import NpySource, write_header
 from mercer.data.source import Source
 from mercer.messages import format_parameter
 
@@ -72,12 +72,6 @@ class TemporaryFolder:
 def _remove(path: Path, process: int) -> None:
     if os.getpid() == process:  # a forked process must not delete its parent's folder
         shutil.rmtree(path, ignore_errors=True)
-
-
-def write_header(file: BinaryIO, shape: tuple[int, int], dtype: Any, order: str = "C") -> None:
-    """Write the header of a `.npy` file, whose length does not depend on the number of rows."""
-    header = {"descr": np.dtype(dtype).str, "fortran_order": order == "F", "shape": shape}
-    np.lib.format.write_array_header_1_0(file, header)
 
 
 def copy_rows(chunks: Iterable[Rows], shape: tuple[int, int], dtype: Any, order: str) -> NpySource:
@@ -142,7 +136,7 @@ class Banded(Source):
         # Many files are checked where a pass begins and ends.
         ends = {*at[:1].tolist(), *at[-1:].tolist()}
         if len(self.guard.state) == 1 or ends & {0, self.shape[0] - 1}:
-            self.guard.check_all()
+            self.guard.check()
         bands = np.searchsorted(self.edges, at, "right") - 1
         with file_errors(*self.label), self.open() as decode:
             for band in np.unique(bands).tolist():
@@ -201,7 +195,7 @@ class ArrayRows(Banded):
 
 def place_rows(source: Banded) -> Source:
     """Return rows in memory if they take a quarter of the budget, else in the file or a copy."""
-    if array_bytes(source) <= get_config().budget // 4:
+    if source.nbytes <= get_config().budget // 4:
         with progress.quiet():
             return ArraySource(source.collect(np.empty(source.shape, source.dtype)))
     if stays_in_file(source):
@@ -209,13 +203,8 @@ def place_rows(source: Banded) -> Source:
     with file_errors(*source.label), source.open() as decode:
         bands = (decode(low, high) for low, high in pairwise(source.edges.tolist()))
         copy = copy_rows(bands, source.shape, source.dtype, "C")
-    source.guard.check_all()
+    source.guard.check()
     return copy
-
-
-def array_bytes(source: Source) -> int:
-    """Return the bytes of all rows."""
-    return source.shape[0] * source.shape[1] * int(source.dtype.itemsize)
 
 
 def stays_in_file(source: Banded) -> bool:
@@ -226,6 +215,4 @@ def stays_in_file(source: Banded) -> bool:
     """
     if source.held_bytes > get_config().budget // 4:
         return False
-    return (
-        not source.slow or 2 * array_bytes(source) > shutil.disk_usage(tempfile.gettempdir()).free
-    )
+    return not source.slow or 2 * source.nbytes > shutil.disk_usage(tempfile.gettempdir()).free

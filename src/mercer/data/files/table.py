@@ -16,11 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer import extras
-from mercer.config import format_bytes, get_config
 from mercer.data.derived import count_missing
-from mercer.data.errors import BudgetError, FileError, MissingValues, format_names
+from mercer.data.errors import FileError, MissingValues, format_names
 from mercer.data.files.remarks import ID_NAME, dominant_feature, feature_remarks
-from mercer.data.in_memory import ArraySource, SparseSource
 from mercer.data.source import Source
 from mercer.messages import as_python, counted, format_parameter
 
@@ -459,25 +457,3 @@ def make_unnamed_table(
         weights=next((np.asarray(column(i), np.float64) for i in roles.weights), None),
         named=False,
     )
-
-
-def select_columns(source: Source, columns: Sequence[int]) -> Source:
-    """Return some columns of a source."""
-    at = list(columns)
-    if at == list(range(source.shape[1])):
-        return source
-    if isinstance(source, SparseSource):
-        return SparseSource(source.csr[:, at])
-    if isinstance(source, ArraySource):
-        return ArraySource(source.array[:, at])
-    return source.map(lambda block: block.rows[:, at], len(at))
-
-
-def check_file_memory(path: str, needed: int) -> None:
-    """Raise if reading a whole file would exceed the memory budget."""
-    budget = get_config().budget
-    if needed > budget:
-        raise BudgetError(
-            f"{path}: reading it takes {format_bytes(needed)}, more than the memory budget of "
-            f"{format_bytes(budget)}. Raise it with {format_parameter('memory')}."
-        )

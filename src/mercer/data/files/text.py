@@ -22,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.config import format_bytes, get_config
+from mercer.data.derived import select_columns
 from mercer.data.errors import FileError, file_errors, format_names
-from mercer.data.files.storage import TemporaryFolder, write_header
+from mercer.data.files.storage import TemporaryFolder
 from mercer.data.files.table import (
     FALSE,
     MISSING,
@@ -37,9 +38,9 @@ from mercer.data.files.table import (
     import_format,
     make_table,
     polars,
-    select_columns,
 )
 from mercer.data.in_memory import ArraySource
+from mercer.data.npy import write_header
 from mercer.data.source import Source
 from mercer.messages import format_parameter, warn
 from mercer.progress import Tick

@@ -12,8 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from mercer.config import require_budget
 from mercer.data.errors import FileError, file_errors
-from mercer.data.files.table import Request, Table, check_file_memory, import_format, polars
+from mercer.data.files.table import Request, Table, import_format, polars
 from mercer.data.files.text import TextBlock, TextFile, column_names
 from mercer.data.in_memory import StringSource
 from mercer.progress import Tick
@@ -68,7 +69,7 @@ class Spreadsheet(TextFile):
         if zipfile.is_zipfile(raw):
             with zipfile.ZipFile(raw) as archive:
                 unpacked = sum(member.file_size for member in archive.infolist())
-        check_file_memory(name, 4 * max(self.size, unpacked))
+        require_budget(4 * max(self.size, unpacked), f"{name}: reading it")
         sheet = {"sheet_name": request.part} if request.part else {"sheet_id": 1}
         rows = polars().read_excel(
             raw.name, **sheet, has_header=False, infer_schema_length=0, raise_if_empty=False
@@ -90,7 +91,7 @@ class Spreadsheet(TextFile):
 def read_strings(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:
     """Read strings, one per line. A blank line is an empty string, except at the end."""
     size = root.stat().st_size
-    check_file_memory(request.path, 2 * size)
+    require_budget(2 * size, f"{request.path}: reading it")
     with file_errors(request.path, "UTF-8 text"), root.open("rb") as raw:
         file = TextFile(raw, request.path, request)
         file.read(-1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextvars
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -122,17 +121,10 @@ def _write(source: Source, path: Path, names: list[str], extra: dict[str, Any]) 
 
     with write_atomically(path) as part, progress.task("write", source.shape[0]) as tick:
         register = import_format("polars.io.plugins", "Table").register_io_source
-        try:
-            # An open file, not its path: after an error, a thread of Polars may still write, and
-            # would create the file again.
-            with part.open("wb") as file:
-                WRITERS[path.suffix.lower()](register(frames, schema=schema), file, len(schema))
-        except (OSError, pl.exceptions.PolarsError) as error:
-            # Polars gives the error number in the text alone.
-            number = re.search(r"\(os error (\d+)\)", str(error))
-            if getattr(error, "errno", None) is not None or number is None:
-                raise
-            raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
+        # An open file, not its path: after an error, a thread of Polars may still write, and would
+        # create the file again.
+        with part.open("wb") as file:
+            WRITERS[path.suffix.lower()](register(frames, schema=schema), file, len(schema))
 
 
 def _series(name: str, values: Any, n: int, text: bool) -> Any:
