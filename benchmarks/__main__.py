@@ -24,6 +24,7 @@ NAMES = (
     "kernel_pca",
     "sketches",
     "basis",
+    "certificates",
     "faces",
     "ways",
     "applications",

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 
 import mercer
 from mercer import PCA, Certificate, linalg
-from mercer.certificate import Figure, spacing_of
+from mercer.certificate import SPECTRUM, Figure, spacing_of
 from mercer.estimators.pca import SOLVERS
 from mercer.linalg.operator import least_certain
 from mercer.messages import percent
@@ -222,7 +222,7 @@ def test_copies_of_figures_keep_their_kind(copied):
 def certificate(k, captured=None, optimum=None, **changes):
     figures = {
         "explained": Figure(0.8) if captured is None else captured,
-        "bounds": (Figure(0.81, "bound", 0.999) if optimum is None else optimum,),
+        "bounds": {SPECTRUM: Figure(0.81, "bound", 0.999) if optimum is None else optimum},
         "total": (Figure(1.0), Figure(1.0)),
         "residuals": np.full(k, 1e-3),
         "eigenvalues": np.arange(k, 0.0, -1.0),
@@ -276,18 +276,45 @@ def test_shares_are_rounded_down_and_limits_up(share, digits):
     assert percent(low / 100, digits) == percent(share, digits)  # what is shown stays as it is
 
 
-def test_printing_gives_the_sentence_and_a_table():
-    lines = str(certificate(3)).splitlines()
-    assert lines[0] == certificate(3).sentence
-    assert lines[1].split() == ["component", "variance", "residual", "error", "angle"]
-    assert lines[2].split() == ["proven", "estimated", "estimated"]
-    assert [line.split()[0] for line in lines[3:]] == ["1", "2", "3"]
-    assert lines[3].split() == ["1", "3", "1.0e-03", "1.0e-06", "0.057°"]
+def test_printing_gives_the_sentence_and_the_table_is_asked_for():
+    assert str(certificate(3)) == certificate(3).sentence
+    lines = certificate(3).table.splitlines()
+    assert lines[0].split() == ["component", "variance", "residual", "error", "angle"]
+    assert lines[1].split() == ["proven", "estimated", "estimated"]
+    assert [line.split()[0] for line in lines[2:]] == ["1", "2", "3"]
+    assert lines[2].split() == ["1", "3", "1.0e-03", "1.0e-06", "0.057°"]
 
 
 def test_a_long_table_is_cut():
-    axes = [line.split()[0] for line in str(certificate(40)).splitlines()[3:]]
+    axes = [line.split()[0] for line in certificate(40).table.splitlines()[2:]]
     assert axes == ["1", "2", "3", "4", "5", "6", "…", "40"]
+
+
+def test_a_table_of_what_is_not_known_is_empty():
+    assert certificate(3, residuals=np.full(3, np.nan)).table == ""
+    assert certificate(0, captured=Figure(0.0)).table == ""
+
+
+def test_the_best_bound_is_named():
+    bounds = {"the span of 9 points": Figure(0.95), "random blocks of 50 rows": Figure(0.9)}
+    found = certificate(2, bounds=bounds)
+    assert float(found.optimum) == 0.9
+    assert found.optimum_from == "random blocks of 50 rows"
+    assert "The bound comes from random blocks of 50 rows." in str(found)
+    assert certificate(2, bounds={}).optimum_from == "the total variance"
+
+
+def test_a_notebook_shows_a_bar():
+    """Explained, not excluded and impossible parts add up to the whole; texts are escaped."""
+    html = certificate(2, notes=("<b> & co",))._repr_html_()
+    widths = [float(x) for x in re.findall(r"width:([\d.]+)%", html)]
+    assert widths == pytest.approx([80.0, 1.0, 19.0])
+    assert "&lt;b&gt; &amp; co" in html
+    assert "<b>" not in html
+    assert "<details><summary>Components</summary>" in html
+    assert html.count("<div") == html.count("</div>")
+    gone = certificate(1, captured=Figure(0.0), optimum=Figure(0.0), total=(Figure(0.0),) * 2)
+    assert "width:0.0000%" in gone._repr_html_()
 
 
 def test_printing_tells_of_a_solver_that_stopped():

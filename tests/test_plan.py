@@ -206,10 +206,6 @@ class Counted(ArraySource):
         self.seen[0] += stop - start
         return super().read(start, stop)
 
-    def load(self):
-        self.seen[0] += self.shape[0]
-        return super().load()
-
 
 FIXED = ("uniform", "diagonal", "column_norm", "leverage", "kmeans", "kernel_kmeans", "forward")
 

@@ -66,7 +66,7 @@ def test_certificates_and_plans_speak_of_components():
     X = [[float(i % 7), float(i % 5), float(i * i % 11)] for i in range(40)]
     for model in (PCA(2), PCA(1), KernelPCA(2, kernel="rbf", gamma="median")):
         model.fit(X)
-        said = f"{model.certificate_}\n{model.plan_}"
+        said = f"{model.certificate_}\n{model.certificate_.table}\n{model.plan_}"
         assert not ODD.findall(said)
         assert "component" in said
         assert "°" in said

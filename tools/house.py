@@ -18,13 +18,15 @@ PACKAGE = ROOT / "src" / "mercer"
 
 # What must not be exceeded now, and the goal.
 LIMITS = {
-    "lines in src": (36_400, 33_000),
-    "files in src": (177, 210),
+    "lines in src": (36_600, 33_000),
+    "files in src": (182, 210),
     "layers of the import contract": (6, 6),
     "functions called by PCA(10).fit(X)": (100, 100),
     "files entered by PCA(10).fit(X)": (22, 22),
     "functions called by a Subset fit of a CSV file": (200, 200),
     "files entered by a Subset fit of a CSV file": (35, 35),
+    "functions called by it with random blocks": (275, 275),
+    "files entered by it with random blocks": (43, 43),
     "public names with two meanings": (0, 0),
     "files that mention a kernel, its test catalogue included": (2, 2),
     "files that mention a method, its test catalogue included": (3, 3),
@@ -37,20 +39,21 @@ def main():
     parser.add_argument("--list", action="store_true", help="list functions and duplicate names")
     options = parser.parse_args()
     names = collisions()
-    pca, subset = calls(fit_pca), calls(fit_subset)
+    pca, subset, blocks = calls(fit_pca), calls(fit_subset), calls(fit_with_blocks)
     values = [
         sum(len(path.read_text().splitlines()) for path in modules()),
         len(modules()),
         layers(),
         *counts(pca),
         *counts(subset),
+        *counts(blocks),
         len(names),
         mentions("RationalQuadratic", "tests/kernel_catalogue.py"),
         mentions("Reduced", "tests/catalogue.py"),
     ]
     figures = dict(zip(LIMITS, values, strict=True))
     if options.list:
-        print_details(pca, subset, names)
+        print_details(pca, blocks, names)
     return report(figures, enforce=not options.no_limits)
 
 
@@ -130,7 +133,11 @@ def fit_pca():
     return lambda: PCA(10).fit(X)
 
 
-def fit_subset():
+def fit_with_blocks():
+    return fit_subset(certificate=True)
+
+
+def fit_subset(certificate=False):
     import numpy as np
 
     from mercer import KernelPCA
@@ -140,7 +147,8 @@ def fit_subset():
     path = Path(tempfile.mkdtemp()) / "rows.csv"
     header = ",".join(f"x{j}" for j in range(X.shape[1]))
     np.savetxt(path, X, delimiter=",", header=header, comments="")
-    model = KernelPCA(5, kernel="rbf", gamma=0.1, method=Subset(100), random_state=0)
+    settings = {"kernel": "rbf", "gamma": 0.1, "certificate": certificate, "random_state": 0}
+    model = KernelPCA(5, method=Subset(100), **settings)
     return lambda: model.fit(str(path))
 
 

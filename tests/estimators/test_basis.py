@@ -246,7 +246,7 @@ def test_batches():
     stream.partial_fit(WORDS[:20]).partial_fit(WORDS[20:])
     whole = fit(method, WORDS, kernel=kernel)
     assert np.abs(stream.transform(WORDS) - whole.transform(WORDS)).max() <= 1e-9
-    assert stream.certificate_.gap == pytest.approx(whole.certificate_.gap, abs=1e-6)
+    assert stream.certificate_.gap == pytest.approx(whole.certificate_.gap, abs=1e-4)
     with pytest.raises(ValueError, match="X contains numbers, but KernelPCA was fitted to strings"):
         stream.partial_fit(X)
     with pytest.raises(ValueError, match="cannot change between calls"):

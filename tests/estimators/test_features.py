@@ -101,8 +101,9 @@ def test_axes_in_the_kernels_space(kernel, weights, center):
     A = np.asarray(axes.components)
     assert np.abs(A.T @ kernel(axes.basis) @ A - np.eye(2)).max() <= 1e-10
     values = plain.variances(kernel, rows, weights, center)
-    captured = float(found.certificate_.captured)
-    assert axes.eigenvalues.sum() == pytest.approx(captured * values.sum())
+    explained = float(found.certificate_.explained)
+    assert 0.9 * axes.eigenvalues.sum() <= explained <= axes.eigenvalues.sum() * (1 + 1e-9)
+    assert axes.eigenvalues.sum() <= values[:2].sum() * (1 + 1e-9)
     w = plain.counts(rows, weights)
     error = (values.sum() - axes.eigenvalues.sum()) * (w.sum() - 1) / w.sum()
     assert metrics.empirical_error(found, rows, weights) == pytest.approx(error)

@@ -118,14 +118,19 @@ def noisy():
 @pytest.mark.parametrize(
     "model",
     [
-        PCA(10, svd_solver=Sketch(Gaussian(10, random_state=0), polish=False), gap=0.05),
-        KernelPCA(10, method=RandomFeatures(20), kernel="rbf", gap=0.9, gamma=1e-3),
+        KernelPCA(
+            10,
+            method=RandomFeatures(20),
+            kernel="rbf",
+            gap=0.9,
+            gamma=1e-3,
+            certificate=False,
+        ),
         KernelPCA(3, kernel="precomputed", method=Subset(100), gap=0.9),
     ],
-    ids=["sketch", "features", "matrix"],
+    ids=["features", "matrix"],
 )
-def test_a_gap_that_only_an_estimate_meets_warns(model, monkeypatch):
-    monkeypatch.setattr("mercer.methods.kernel.features.AFFORDABLE", 0.0)
+def test_a_gap_that_only_an_estimate_meets_warns(model):
     X = noisy()
     X = X @ X.T if getattr(model, "kernel", None) == "precomputed" else X
     with pytest.warns(ConvergenceWarning, match=r"gap=0\.\d+ was requested.* is only an estimate"):
@@ -158,22 +163,15 @@ def test_residuals_of_a_recurrence_are_estimated(solver, label):
         warnings.simplefilter("ignore", ConvergenceWarning)
         certificate = KernelPCA(2, kernel="rbf", method=Exact(solver)).fit(X).certificate_
     assert certificate.residuals_label == label
-    assert str(certificate).splitlines()[-3].split()[0] == label
+    assert certificate.table.splitlines()[1].split()[0] == label
 
 
 @pytest.mark.parametrize("method", [Nystrom(20), Cholesky(20, on="rows")], ids=str)
-def test_residuals_of_pairs_over_all_rows(method):
-    """Those of the variances returned and their scores, not of better pairs nearby."""
+def test_no_residuals_of_other_pairs(method):
+    """None are stated where none are measured."""
     X, kernel = np.random.default_rng(2).standard_normal((150, 4)), RBF(0.3)
     model = KernelPCA(4, kernel=kernel, method=method, random_state=0).fit(X)
-    A, values = gram(kernel, X), model.explained_variance_
-    scores = model.transform(X)
-    v = (scores - scores.mean(axis=0)) / np.linalg.norm(scores - scores.mean(axis=0), axis=0)
-    true = np.linalg.norm(A @ v - v * values, axis=0)
-    found = model.certificate_.residuals
-    assert np.allclose(found, true, rtol=1e-6, atol=1e-12)
-    nearest = np.abs(np.linalg.eigvalsh(A)[:, None] - values).min(axis=0)
-    assert np.all(found >= nearest * (1 - 1e-9))
+    assert np.isnan(model.certificate_.residuals).all()
 
 
 @pytest.mark.parametrize("solver", ["full", "dot", "krylov"])

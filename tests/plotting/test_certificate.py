@@ -28,7 +28,7 @@ def subset(digits):
 
 def certificate(captured, upper, **options):
     values, total = np.array([2.0, 1.0]), (Figure(1.0), Figure(1.0))
-    return Certificate(captured, (upper,), total, values, 0.01 * values, np.ones(2), **options)
+    return Certificate(captured, {"": upper}, total, values, 0.01 * values, np.ones(2), **options)
 
 
 def words(text):

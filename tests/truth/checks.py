@@ -237,12 +237,17 @@ def totals(fitted):
         allowed += 1e-6 * amount  # a matrix kept in float32
     if in_space(fitted):
         allowed += 1e-4 * true + kernel_error(fitted, np.float64) * amount
-    over_basis = any("the most that the total variance" in n for n in fitted.certificate.notes)
-    judged = any("certified by kernel matrix products" in note for note in fitted.certificate.notes)
+    notes = fitted.certificate.notes
+    over_basis = any("span of" in n or "in that span" in n for n in notes)
+    low, high = fitted.certificate.total
+    if low.kind == high.kind == "bound":
+        within = low <= true + allowed and high >= true - allowed
+        bracket = lambda: f"total in {low!r} to {high!r}, and it is {_f(true)}"  # noqa: E731
+        yield look("total", within, bracket, sure_of(low) and sure_of(high))
     text = lambda: f"total_variance={total!r}, and it is {_f(true)}"  # noqa: E731
     if 0 < true < 1e-300:  # beyond what float64 holds
         return
-    if over_basis and not judged:
+    if over_basis:
         if truth.psd:
             yield look("total", total >= true - allowed, text)
         return

@@ -289,6 +289,8 @@ class Model:
     batch: int = 0
     again: int = 0
     """Rows of a block of a second fit; 0 where there is none."""
+    bound: int = 0
+    """Rows of the blocks that bound the optimum; 0 for as many as the plan chooses."""
 
 
 def rule(rng, size, *, kernel):
@@ -343,4 +345,8 @@ def draw(rng, way, data, kernel_settings):
     batch = int(rng.integers(max(2, size.k, n // 4), n + 1)) if way.batches and n > 2 else 0
     estimator = (KernelPCA if way.kernel else PCA)(**settings)
     again = block(rng, n) if rng.random() < 0.15 else 0
-    return Model(way, estimator, settings, config, batch, again)
+    bound = int(rng.integers(1, n + 1)) if rng.random() < 0.6 else 0
+    if rng.random() < 0.3:
+        settings["certificate"] = (False, "tight")[int(rng.integers(2))]
+        estimator.set_params(certificate=settings["certificate"])
+    return Model(way, estimator, settings, config, batch, again, bound)

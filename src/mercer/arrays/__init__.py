@@ -13,9 +13,11 @@ from mercer.arrays.linear import column_norms as column_norms
 from mercer.arrays.linear import column_signs as column_signs
 from mercer.arrays.linear import confidence as confidence
 from mercer.arrays.linear import device_lapack as device_lapack
+from mercer.arrays.linear import diagonal as diagonal
 from mercer.arrays.linear import drift as drift
 from mercer.arrays.linear import eigh as eigh
 from mercer.arrays.linear import eigvalsh as eigvalsh
+from mercer.arrays.linear import is_positive_definite as is_positive_definite
 from mercer.arrays.linear import lapack_threads as lapack_threads
 from mercer.arrays.linear import longest_column as longest_column
 from mercer.arrays.linear import orthogonalize as orthogonalize

@@ -72,11 +72,15 @@ def eigh(A: Matrix, k: int | None = None) -> tuple[Vector, Matrix]:
                 w, V = scipy.linalg.eigh(A, subset_by_index=[N - k, N - 1], check_finite=False)
                 if len(w) == k:  # else LAPACK's bisection has lost some of a cluster
                     return w[::-1].copy(), np.ascontiguousarray(V[:, ::-1])
-        # Divide and conquer, QR iteration, relatively robust representations, and bisection, from
-        # fastest to slowest; each fails on matrices that the others solve.
+        # Divide and conquer (NumPy's, which lets other threads run), QR iteration, relatively
+        # robust representations, and bisection, from fastest to slowest; each fails on matrices
+        # that the others solve.
         for driver in ("evd", "ev", "evr", "evx"):
             try:
-                w, V = scipy.linalg.eigh(A, driver=driver, check_finite=False)
+                if driver == "evd":
+                    w, V = np.linalg.eigh(A)
+                else:
+                    w, V = scipy.linalg.eigh(A, driver=driver, check_finite=False)
                 break
             except np.linalg.LinAlgError:
                 if driver == "evx":
@@ -194,16 +198,37 @@ def cholesky_whitener(A: Matrix) -> Matrix | None:
     return small_matrix(inverse.T)
 
 
+def is_positive_definite(A: Array, shift: float) -> bool:
+    """Return whether A + `shift` I has a Cholesky factor, for a symmetric matrix; overwrites A."""
+    if isinstance(A, np.ndarray):
+        import scipy.linalg.lapack
+
+        A.flat[:: len(A) + 1] += shift
+        factor: Any = scipy.linalg.get_lapack_funcs("potrf", (A,))
+        return int(factor(A.T, clean=0, overwrite_a=1)[1]) == 0
+    xp = namespace(A)
+    try:
+        xp.linalg.cholesky(A + shift * xp.eye(len(A), dtype=A.dtype, device=device(A)))
+    except Exception:  # each library has an error of its own for what is not positive definite
+        return False
+    return True
+
+
 def squares(A: Array) -> float:
     """Return the sum of the squares of the entries."""
     if isinstance(A, np.ndarray):
-        return float(np.einsum("ij,ij->", A, A))
+        return float(np.einsum("ij,ij->i", A, A).sum(dtype=np.float64))
     A = getattr(A, "device_array", A)
     xp = namespace(A)
     if hasattr(A, "is_cuda"):  # torch's norm sums float32 as float64, without a copy
         return float(xp.linalg.vector_norm(A, dtype=xp.float64)) ** 2
     A = cast(A, np.float64)
     return float(xp.sum(A * A))
+
+
+def diagonal(A: Array) -> Vector:
+    """Return the diagonal, on the host, float64."""
+    return to_numpy(namespace(A).linalg.diagonal(A)).astype(np.float64)
 
 
 def longest_column(A: Array) -> float:

@@ -21,7 +21,10 @@ from mercer.cli.options import COMPLETED, Options, completion
 _COMMON = ("memory", "json", "debug")
 _COLUMNS = ("id", "drop", "na", "format")
 _ROWS = ("data", "columns", "label", "weights", *_COLUMNS, "impute")
-_MODEL = ("components", "kernel", "gamma", "method", "basis", "select", "gap", "scale", "preimage")
+_MODEL = (
+    *("components", "kernel", "gamma", "method", "basis", "select", "gap", "certificate"),
+    *("scale", "preimage"),
+)
 _FIT = (*_ROWS, *_MODEL, "seed", "output", "force", "checkpoint", "checkpoint_seconds", *_COMMON)
 _APPLY = ("model", "data", *_COLUMNS, "keep", "output", "force", *_COMMON)
 _FITTED = {

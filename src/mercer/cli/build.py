@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from mercer import methods
 from mercer.arrays import Array
 from mercer.cli.console import UsageError, WorkError, as_option, reject
-from mercer.cli.options import SCALES, Options
+from mercer.cli.options import CERTIFICATES, SCALES, Options
 from mercer.data import Block, Source, require_finite_sums
 from mercer.data.errors import format_names
 from mercer.estimators.inspection import through
@@ -38,7 +38,10 @@ def build_estimator(options: Options, components: Any = _FEW) -> Any:
     """Return the unfitted estimator; `components` is the default with a kernel."""
     if options.scale not in SCALES:
         reject("--scale", options.scale, SCALES)
+    if options.certificate not in CERTIFICATES:
+        reject("--certificate", options.certificate, tuple(CERTIFICATES))
     shared: dict[str, Any] = {"gap": options.gap, "random_state": options.seed}
+    shared["certificate"] = CERTIFICATES[options.certificate]
     count = _parse_number(options.components) or options.components  # "0" is not a number of them
     scale = options.scale == "zscore"
     if options.kernel is None:

@@ -36,8 +36,8 @@ DONE, FAILED, USAGE, BROKEN_PIPE = 0, 1, 2, 141
 _EXPECTED = (ValueError, TypeError, MemoryError, OSError, ImportError, NotImplementedError)
 
 _SAME_NAME = (
-    *("kernel", "gamma", "method", "select", "preimage", "gap", "memory", "checkpoint", "format"),
-    *("columns", "drop", "id", "na", "impute"),
+    *("kernel", "gamma", "method", "select", "preimage", "gap", "certificate", "memory"),
+    *("checkpoint", "format", "columns", "drop", "id", "na", "impute"),
 )
 # Parameters of Python, and the options that set them.
 _OPTIONS = {name: f"--{name}" for name in _SAME_NAME} | {

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 SCALES = ("zscore", "none")
+CERTIFICATES = {"auto": True, "tight": "tight", "none": False}
 
 
 def _option(metavar: str | None, help: str, *flags: str, default: Any = None, **more: Any) -> Any:
@@ -105,6 +106,12 @@ class Options:
         "Required accuracy: with 0.01, the components are certified to explain at least 99 % of "
         "what the best components could.",
     )
+    certificate: str = _model(
+        "auto|tight|none",
+        "How closely to bound what the best components could explain, if the method does not: "
+        "auto takes about as long as the fit, tight as long as it helps.",
+        default="auto",
+    )
     scale: str = _model(
         "zscore|none",
         "zscore divides each column by its standard deviation (with n − 1 degrees of freedom).",
@@ -161,7 +168,17 @@ class Options:
 
 
 COMPLETED = (
-    *("components", "format", "gamma", "impute", "kernel", "method", "preimage", "scale"),
+    *(
+        "certificate",
+        "components",
+        "format",
+        "gamma",
+        "impute",
+        "kernel",
+        "method",
+        "preimage",
+        "scale",
+    ),
     "select",
 )
 """Options whose values the shell completes."""
@@ -179,6 +196,7 @@ def completion(option: str) -> Callable[[str], list[str]]:
         from mercer.rules import NAMED
 
         values: dict[str, Iterable[str]] = {
+            "certificate": CERTIFICATES,
             "components": ("all", *NAMED),
             "format": [suffix[1:] for suffix in READERS],
             "gamma": ("median", "scale"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import itertools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +15,7 @@ import numpy as np
 
 from mercer import progress, threads
 from mercer.arrays import Array, Vector, cast, empty, on_accelerator, products, to_numpy
-from mercer.config import format_bytes, get_config
-from mercer.data.errors import BudgetError
+from mercer.config import BASIS, BudgetError, format_bytes, get_config, require_budget
 from mercer.data.fold import Block, Collect, FeatureMap, Fold
 from mercer.messages import counted, format_parameter
 
@@ -80,7 +80,7 @@ class Source(ABC):
     uneven = False
     """Whether some rows take much longer than others."""
     by_columns = False
-    """Whether `transposed` returns the columns."""
+    """Whether `transposed` returns the columns, and does not raise."""
     parallel = True
     """Whether blocks may be read from several threads at once."""
     origin = 0
@@ -109,6 +109,11 @@ class Source(ABC):
     def row_bytes(self) -> int:
         """Bytes that a row takes once read; 0 where reading it copies nothing."""
         return self.shape[1] * self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows in one array."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def count(self) -> float:
@@ -149,9 +154,16 @@ class Source(ABC):
             out[i : i + 1, :] = rows.toarray() if self.sparse else rows
         return out
 
-    def transposed(self) -> Source | None:
-        """Return the columns as a source of rows, or None where they cannot be read."""
-        return None
+    def gather(self, at: np.ndarray[Any, Any]) -> Any:
+        """Return rows by number as blocks are: sparse rows stay sparse."""
+        return self._take(at)
+
+    def transposed(self) -> Source:
+        """Return the columns as a source of rows; raise where they cannot be read."""
+        raise ValueError(
+            f"{type(self).__name__} cannot be read by columns, as dot products require. Use "
+            f"{format_parameter('svd_solver', 'krylov')}."
+        )
 
     def map(
         self,
@@ -298,14 +310,10 @@ class Source(ABC):
 
         Remote rows are gathered if the memory budget allows it.
         """
-        needed, room = self.shape[0] * self.shape[-1] * self.dtype.itemsize, get_config().budget
-        if self.remote is not None and needed > room:
-            raise BudgetError(
-                f"Rows of shape {self.shape} take {format_bytes(needed)}, more than the memory "
-                f"budget of {format_bytes(room)}. Raise it with {format_parameter('memory')}, or "
-                f"use a method with a basis, such as method=Subset(1000)."
-            )
-        return self.read(0, self.shape[0]) if self.sparse else self.collect()
+        if self.remote is not None:
+            require_budget(self.nbytes, f"Collecting rows of shape {self.shape}", BASIS)
+        whole = self.sparse or not self.row_bytes
+        return self.read(0, self.shape[0]) if whole else self.collect()
 
     def collect(self, out: Array = None, label: str = "transform") -> Array:
         """Return all rows as one array; the progress bar shows `label`."""
@@ -347,6 +355,10 @@ class Mapped(Source):
 
     def read(self, start: int, stop: int) -> Array:
         return self.apply(start, self.source.read(start, stop))
+
+    def gather(self, at: np.ndarray[Any, Any]) -> Array:
+        weights = None if self.weights is None else self.weights[at]
+        return cast(self.f(Block(0, self.source.gather(at), weights)), self.dtype)
 
     def unmapped(self) -> tuple[Source, list[Mapped]]:
         stored, maps = self.source.unmapped()

@@ -30,6 +30,14 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from mercer import progress
 from mercer.arrays import Array, is_dask, is_foreign, like, on_accelerator
 from mercer.certificate import Axes, Certificate
+from mercer.certificate.partition import (
+    BlockGram,
+    BlockSums,
+    largest_block,
+    refine,
+    with_blocks,
+    with_rows,
+)
 from mercer.checkpoint import check_same, checkpointed, identify
 from mercer.config import get_config
 from mercer.data import (
@@ -40,18 +48,16 @@ from mercer.data import (
     cache_on_device,
     check_weights,
     device_context,
-    fingerprint,
-    joint_fingerprint,
     materialize,
     require_finite_sums,
     require_present,
     to_configured_device,
-    to_dask,
     to_output_device,
     write_npy,
 )
 from mercer.data.files import write_table
 from mercer.estimators.validation import check_rows, from_file, row_names
+from mercer.kernels import Linear
 from mercer.messages import counted, format_parameter, percent, warn
 from mercer.methods import ConvergenceWarning
 from mercer.methods.preparation import shifted
@@ -75,7 +81,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Attributes by which scikit-learn ends its callbacks.
 _CALLBACKS = ("_callback_", "_skl_callbacks")
 # Attributes of partial_fit, which a fit deletes.
-_STREAM = ("_fold", "_stream", "_seen", "_begun", "_coarse", "_kernel", "_shift")
+_STREAM = ("_fold", "_blocks", "_stream", "_seen", "_begun", "_coarse", "_kernel", "_shift")
 
 
 def typed(decorator: Any) -> Callable[[F], F]:
@@ -168,7 +174,10 @@ class Sessions:
             if isinstance(X, (Source, str, os.PathLike)):
                 return rows
             if is_dask(X):
-                return to_dask(rows, X if fitted is None or fitted.remote is None else fitted)
+                from mercer.data.dask import as_dask_array
+
+                known = fitted is not None and fitted.remote is not None
+                return as_dask_array(rows, fitted if known else X)
         with progress.session():
             return rows.collect()
 
@@ -187,14 +196,16 @@ class ProjectionEstimator(
     explained_variance_ratio_: Array
     certificate_: Certificate
     plan_: Plan
-    fingerprint_: str
     projection_: Any
     gap: float | None
+    certificate: bool | str
+    center: bool
     random_state: Any
     _seen: int
     _begun: Any
     _coarse: Any
     _fold: Any
+    _blocks: BlockSums | None
     _stream: Any
 
     @typed(with_callbacks)
@@ -257,6 +268,7 @@ class ProjectionEstimator(
                 self._begun = tuple(clone(getattr(self, name), safe=False) for name in names)
                 self._seen, self._coarse = 0, np.dtype(np.float32)
                 self._start_stream(batch)
+                self._blocks = self._start_blocks(batch)
             for name, before in zip(names, self._begun, strict=False):
                 now = getattr(self, name)
                 if not same(now, before):
@@ -267,18 +279,19 @@ class ProjectionEstimator(
                     )
             shift = vars(self).get("_shift")
             moved = batch if shift is None else shifted(batch, shift).weighted(batch.weights)
-            fold = _add_batch(self._fold, moved)
-            before = None if first else getattr(self, "fingerprint_", None)
-            self.fingerprint_ = joint_fingerprint(before, batch)
+            fold, blocks = _add_batch(self._fold, moved), vars(self).get("_blocks")
+            if blocks is not None:
+                blocks = with_rows(blocks, moved)
             rows = PastRows(batch, self._seen + batch.shape[0], fold.weight)
             self._coarse = rows.dtype = np.result_type(batch.dtype, self._coarse)
             if rows.shape[0] >= self._min_samples(batch.shape[-1]):
                 problem, plan = self._plan_stream(rows)
                 plan = replace(plan, reason="as it supports partial_fit")
-                self._set_fitted(
-                    problem, self._stream.finish(problem, fold), plan, batch.output_reference
-                )
-            self._fold, self._seen = fold, rows.shape[0]
+                axes = self._stream.finish(problem, fold)
+                if blocks is not None and blocks.k == len(axes.evidence.eigenvalues):
+                    axes = replace(axes, evidence=with_blocks(problem, axes.evidence, blocks))
+                self._set_fitted(problem, axes, plan, batch.output_reference)
+            self._fold, self._blocks, self._seen = fold, blocks, rows.shape[0]
         return self
 
     def transform(self, X: Any, out: Any = None) -> Any:
@@ -324,7 +337,7 @@ class ProjectionEstimator(
         with model._session(resumable=False):
             source = model._rows(X, reset=True)
             with device_context(source.reference):
-                return model._plan_fit(source)[1]
+                return replace(model._plan_fit(source)[1], certificate=bool(self.certificate))
 
     @property
     def n_samples_seen_(self) -> int:
@@ -355,6 +368,18 @@ class ProjectionEstimator(
     @abstractmethod
     def _start_stream(self, batch: Source) -> None:
         """Set the method that batches go through, `_stream`, and its sums, `_fold`."""
+
+    def _start_blocks(self, batch: Source) -> BlockSums | None:
+        """Return the sums over blocks of rows that certify a stream; None if there are none."""
+        k = int(self.n_components) if isinstance(self.n_components, Integral) else 0
+        kernel = getattr(self, "_kernel", Linear())
+        if not (self.certificate and self._stream.approximates and k and kernel.psd is True):
+            return None
+        rows = largest_block(batch)
+        if rows <= k:
+            return None
+        gram = BlockGram(kernel, batch.dtype, bool(self.center))
+        return BlockSums(gram, k, draw_seed(self.random_state), rows)
 
     @abstractmethod
     def _plan_stream(self, rows: PastRows) -> tuple[Problem, Plan]:
@@ -388,11 +413,9 @@ class ProjectionEstimator(
             source = self._rows(X, reset=True)
             if sample_weight is not None or source.weights is not None:
                 source = source.weighted(check_weights(sample_weight, source))
-            self.fingerprint_ = fingerprint(source)
             recorded = progress.recorder.get() is not None
             if recorded:
-                rows = identify(source, self.fingerprint_)
-                check_same(self, rows=rows, weights=source.weights)
+                check_same(self, rows=identify(source), weights=source.weights)
             on_host = isinstance(source.reference, np.ndarray)
             with contextlib.nullcontext() if on_host else device_context(source.reference):
                 source = source if on_host else cache_on_device(source)
@@ -403,7 +426,15 @@ class ProjectionEstimator(
                     check_same(plan=plan.method)
                 problem = self._load(problem, plan)
                 reference = source.reference if on_host else source.output_reference
-                self._set_fitted(problem, plan.method.fit(problem), plan, reference)
+                axes, plan = (
+                    plan.method.fit(problem),
+                    replace(plan, certificate=bool(self.certificate)),
+                )
+                if plan.certificate and plan.method.approximates:
+                    axes = plan.method.judge(problem, axes)
+                    gap = 0.0 if self.certificate == "tight" else self.gap
+                    axes = refine(problem, axes, plan.block_rows, gap)
+                self._set_fitted(problem, axes, plan, reference)
         return source
 
     def _check_scores(self, X: Any) -> Source:
@@ -411,9 +442,8 @@ class ProjectionEstimator(
         if isinstance(X, (Source, str, os.PathLike)) or is_dask(X) or is_foreign(X):
             source = as_source(X)
         else:
-            dtypes = [np.float64, np.float32]
             require_present(X)
-            X = check_array(X, dtype=dtypes, ensure_all_finite=False, ensure_min_features=0)
+            X = check_array(X, ensure_all_finite=False, ensure_min_features=0)
             source = ArraySource(X)
         if source.shape[1] != self.n_components_:
             raise ValueError(

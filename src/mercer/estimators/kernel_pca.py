@@ -111,6 +111,10 @@ class KernelPCA(KernelModel):
         Largest allowed gap between the explained variance and the optimum, as a fraction of the
         optimum. The cheapest method that can be certified is used; if there is none, there is a
         warning.
+    certificate : bool or "tight"
+        Whether to bound what any components can explain by random blocks of rows, if the method
+        does not find the best. True takes at most about as long as the fit; "tight" enlarges the
+        blocks until the bound stops moving; False leaves what the method itself proves.
     preimage : str, Preimage or None
         Method of the inverse transform: "fixed_point", "gradient", "ridge", "distances", "auto"
         to choose by the kernel, or a method of `mercer.preimage`. None is scikit-learn's.
@@ -136,8 +140,6 @@ class KernelPCA(KernelModel):
         that is not positive semi-definite.
     plan_ : Plan
         The method used, its cost and the alternatives.
-    fingerprint_ : str
-        Fingerprint of the training data: shape, dtype and a hash of some rows.
     projection_ : Projection
         The fitted projection.
 
@@ -203,6 +205,7 @@ class KernelPCA(KernelModel):
         "method": [StrOptions(set(METHODS)), Method],
         "center": [bool, np.bool_],
         "gap": [Interval(Real, 0, 1, closed="left"), None],
+        "certificate": [bool, np.bool_, StrOptions({"tight"})],
         "preimage": [StrOptions({"auto", *PREIMAGES}), Preimage, None],
     }
 
@@ -226,6 +229,7 @@ class KernelPCA(KernelModel):
     method: str | Method = "auto"
     center: bool = True
     gap: float | None = None
+    certificate: bool | str = True
     preimage: str | Preimage | None = None
 
     def _rows(self, X: Any, *, reset: bool) -> Source:

@@ -70,6 +70,10 @@ class PCA(LinearModel):
     gap : float, optional
         Largest allowed gap between the explained variance and the optimum, as a fraction of the
         optimum. Iterative solvers stop when it is certified; if it is not, there is a warning.
+    certificate : bool or "tight"
+        Whether to bound what any components can explain by random blocks of rows, if the method
+        does not find the best. True takes at most about as long as the fit; "tight" enlarges the
+        blocks until the bound stops moving; False leaves what the method itself proves.
     center : bool
         Subtract the mean of every column. If False, the components are those of
         `sklearn.decomposition.TruncatedSVD`, and variances are mean squares about zero.
@@ -100,8 +104,6 @@ class PCA(LinearModel):
         Explained variance, a bound on the optimum, and residuals.
     plan_ : Plan
         The method used, its cost and the alternatives.
-    fingerprint_ : str
-        Fingerprint of the training data: shape, dtype and a hash of some rows.
     projection_ : LinearProjection
         The fitted projection. components_, explained_variance_, mean_ and scale_ are views of
         it: if they are set, transform uses the new values.
@@ -160,6 +162,7 @@ class PCA(LinearModel):
         "power_iteration_normalizer": [StrOptions({"auto", "QR", "LU", "none"})],
         "random_state": ["random_state"],
         "gap": [Interval(Real, 0, 1, closed="left"), None],
+        "certificate": [bool, np.bool_, StrOptions({"tight"})],
         "center": [bool, np.bool_],
         "scale": [bool, np.bool_],
     }
@@ -175,6 +178,7 @@ class PCA(LinearModel):
     power_iteration_normalizer: str = "auto"
     random_state: Any = None
     gap: float | None = None
+    certificate: bool | str = True
     center: bool = True
     scale: bool = False
 

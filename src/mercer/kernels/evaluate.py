@@ -23,7 +23,7 @@ from mercer.arrays import (
     to_device_of,
     to_numpy,
 )
-from mercer.data import Block, Collect, Fold, Source, require_finite_rows
+from mercer.data import Block, Collect, Source, SumFold, require_finite_rows
 from mercer.data.remote import TILE_COLUMNS
 from mercer.kernels.pair import TilePair
 from mercer.kernels.points import Points, cast_rows
@@ -52,7 +52,8 @@ def evaluate_into(formula: Formula, x: Points, y: Points, out: Array) -> None:
             values, target = formula(pair), out[pair.rows, pair.columns]
             # The product itself is there already.
             if not (isinstance(values, np.ndarray) and np.may_share_memory(values, target)):
-                out[pair.rows, pair.columns] = values
+                same = host or isinstance(values, float)
+                out[pair.rows, pair.columns] = values if same else cast(values, numpy_dtype(out))
 
 
 def evaluate(formula: Formula, x: Points, y: Points, reference: Array, dtype: Any) -> Array:
@@ -198,7 +199,7 @@ def rounded_mean(mean: Vector, reference: Array, dtype: Any) -> tuple[Array, Arr
     return rounded, rest
 
 
-class KernelPairFold(Fold):
+class KernelPairFold(SumFold):
     """A fold of the rows x of one chunk, with the kernel between them and the rows y of another.
 
     It is made by a `PairTask`; `left` and `right` are the operands of x and y, and the first entry
@@ -206,7 +207,6 @@ class KernelPairFold(Fold):
     """
 
     label = "kernel matrix"
-    sums: dict[str, Array]
 
     def __init__(self, kernel: Kernel, dtype: Any, y: Block, left: Any, right: Any) -> None:
         self.kernel, self.dtype, self.y = kernel, np.dtype(dtype), y
@@ -229,18 +229,6 @@ class KernelPairFold(Fold):
     @abstractmethod
     def add_tile(self, tile: Array, rows: slice, columns: slice) -> None:
         """Add the kernel between some rows x and some rows y to the sums."""
-
-    def spawn(self) -> Self:
-        return type(self)(self.kernel, self.dtype, self.y, self.left, self.right)
-
-    def merge(self, other: Self) -> None:
-        self.sums = {name: array + other.sums[name] for name, array in self.sums.items()}
-
-    def arrays(self) -> dict[str, Array]:
-        return dict(self.sums)
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self.sums = {name: array.copy() for name, array in arrays.items()}
 
 
 class KernelSums(KernelPairFold):

@@ -13,7 +13,7 @@ from numpy.random import Generator
 
 from mercer.arrays import FEW, Array, Vector, like, namespace, to_numpy
 from mercer.checks import check_positive, is_real, require
-from mercer.data import NonFiniteSearch, not_finite
+from mercer.data import require_finite_sums
 from mercer.kernels.base import Frequencies, Kernel
 from mercer.kernels.pair import ColumnSum, Pair, Slopes, TilePair, sqdist_errors
 from mercer.kernels.points import Points, inverse_sqrt
@@ -113,8 +113,7 @@ class DistanceDecay(Exponential):
             median = float(np.median(distances))
             if median == 0 and np.any(distances > 0):
                 median = float(np.median(distances[distances > 0]))
-        if not np.isfinite(median):
-            raise not_finite(source.fold(NonFiniteSearch()).found, source)
+        require_finite_sums(source, np.array(median))
         if median == 0:
             raise ValueError(
                 f"{name}: all {len(points)} sampled rows are equal, so distances are zero. Pass a "

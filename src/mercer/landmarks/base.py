@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.arrays import Vector, cast, is_foreign, like, namespace, to_numpy
 from mercer.checks import check_integer
-from mercer.config import format_bytes, get_config
+from mercer.config import get_config, require_budget
 from mercer.data import StringSource, as_source
 from mercer.linalg.span import Basis
 from mercer.messages import format_parameter
@@ -270,14 +270,8 @@ def inclusion_probabilities(sizes: Vector, m: int) -> Vector:
 
 def require_memory(nbytes: float, what: str) -> None:
     """Raise if an array exceeds the memory budget."""
-    budget = get_config().budget
-    if nbytes > budget:
-        raise MemoryError(
-            f"{what} takes {format_bytes(nbytes)}, more than the memory budget of "
-            f"{format_bytes(budget)}. Use a smaller basis, "
-            f"{format_parameter('select', 'uniform')}, or raise the budget with "
-            f"{format_parameter('memory')}."
-        )
+    other = f"use a smaller basis or {format_parameter('select', 'uniform')}"
+    require_budget(nbytes, what, other)
 
 
 def require_enough_rows(sizes: Vector, m: int) -> None:

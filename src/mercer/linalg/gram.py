@@ -174,8 +174,9 @@ class Gram(Operator):
                 # The difference may be less than its rounding: K and Ku are off by δ in Frobenius
                 # norm, and neither is larger than ‖K‖.
                 error = self.product_error * self.divisor
-                slack = (8.0 * math.sqrt(fold.square) + 4.0 * error) * error
-                square = (fold.square - less + slack) / self.divisor / self.divisor
+                found = float(fold.sums["square"])
+                slack = (8.0 * math.sqrt(found) + 4.0 * error) * error
+                square = (found - less + slack) / self.divisor / self.divisor
             if np.isfinite(square) and self.scale == 1.0:  # else squares over- or underflow
                 self.square = Figure(max(0.0, square), "bound", confidence(self.dtype))
         if along is None:

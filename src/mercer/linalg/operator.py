@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, cast, orthogonalize, squares
+from mercer.arrays import Array, Matrix, cast, empty, is_foreign, namespace, orthogonalize, squares
 
 
 class Figure(float):
@@ -120,8 +120,11 @@ class DenseOperator(Operator):
         self, matrix: Matrix, *, psd: bool = True, rounding: float = 0.0, confidence: float = 1.0
     ) -> None:
         self.matrix = matrix
-        self.size = matrix.shape[0]
-        self.trace = float(np.trace(matrix))
+        self.size = int(matrix.shape[0])
+        if is_foreign(matrix):
+            self.reference = empty((0,), matrix, np.float64)
+        xp = namespace(matrix)
+        self.trace = float(xp.linalg.trace(matrix, dtype=xp.float64))
         self.psd = psd
         self.rounding = rounding
         self.confidence = confidence

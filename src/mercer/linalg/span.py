@@ -8,6 +8,7 @@ has the norm of f(x).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -24,6 +25,7 @@ from mercer.arrays import (
     empty,
     is_finite,
     longest_column,
+    namespace,
     small_matrix,
     squares,
     to_numpy,
@@ -45,6 +47,9 @@ _GOOD = 1e6
 _MANY, _SAMPLE = 16.0, 64
 # So few rows take no longer in float64 than finding out what float32 would cost.
 FEW_ROWS = 2048
+
+
+Beside = tuple[Callable[[Block], Array], int]
 
 
 @dataclass(frozen=True)
@@ -206,13 +211,18 @@ class KernelMoments(Moments):
 
     Kernel values are in the precision of the rows, their products in float64, because the span
     divides them by eigenvalues that may be tiny. Rows with NaN or infinity are refused.
+
+    `beside` is a function of a block and its width: these columns follow those of h(x).
     """
 
     label = "kernel to the landmarks"
 
-    def __init__(self, span: Span, source: Source, *, center: bool) -> None:
-        super().__init__(len(span.matrix), source.reference, np.float64, center=center)
-        self.span = span
+    def __init__(
+        self, span: Span, source: Source, *, center: bool, beside: Beside | None = None
+    ) -> None:
+        width = len(span.matrix) + (0 if beside is None else beside[1])
+        super().__init__(width, source.reference, np.float64, center=center)
+        self.span, self.beside = span, beside
         # Sums that are sent to workers, or outlive the rows of a batch, go without the rows.
         self.source = source if source.remote is None else PastRows(source, 0, 0.0)
         self.diag_sum = self.diag_max = self.rounding_sum = self.rounding_max = 0.0
@@ -223,7 +233,10 @@ class KernelMoments(Moments):
 
     def add_features(self, block: Block, h: Array) -> None:
         """Add the rows of a block whose kernels to the basis are known."""
-        super().add(Block(block.start, h, block.weights))
+        columns = h
+        if self.beside is not None:
+            columns = namespace(h).concat([cast(h, np.float64), self.beside[0](block)], axis=1)
+        super().add(Block(block.start, columns, block.weights))
         kernel, errors = self.span.kernel, 0.0
         if kernel is None:
             diag = to_numpy(self.span.diag(block)).astype(np.float64)
@@ -250,7 +263,8 @@ class KernelMoments(Moments):
         self.diag_max = max(self.diag_max, other.diag_max)
 
     def spawn(self) -> Self:
-        return type(self)(self.span, self.source, center=self.center)
+        others = {} if self.beside is None else {"beside": self.beside}
+        return type(self)(self.span, self.source, center=self.center, **others)
 
     def arrays(self) -> dict[str, Array]:
         sums = np.array([self.diag_sum, self.diag_max, self.rounding_sum, self.rounding_max])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, cast, empty, like, numpy_dtype, to_numpy
-from mercer.data import Block, Fold, Source
+from mercer.data import Block, Source, SumFold
 from mercer.linalg.moments import Moments
 from mercer.linalg.operator import Operator
-from mercer.messages import format_parameter
 
 
 class Centering:
@@ -41,7 +40,7 @@ class Centering:
         return product - np.outer(self.mean, V.sum(axis=0)) if late else product
 
 
-class CovarianceProduct(Fold):
+class CovarianceProduct(SumFold):
     r"""The product :math:`\sum_i w_i (x_i-\mu)(x_i-\mu)^T V`, in one pass, in V's precision.
 
     It is summed in float64. A subclass may multiply by other vectors: `shape` is that of the sum.
@@ -54,7 +53,7 @@ class CovarianceProduct(Fold):
         V = np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V
         self.centering, self.V, self.shape = centering, V, shape
         self.inputs = (V,)
-        self.result = like(np.zeros(shape), V)
+        self.sums = {"result": like(np.zeros(shape), V)}
         self.row_bytes = (shape[0] + 2 * shape[1]) * centering.dtype.itemsize
         self.nbytes = shape[0] * shape[1] * 8
 
@@ -63,19 +62,7 @@ class CovarianceProduct(Fold):
         scores = self.centering.times(rows, self.V)
         if block.weights is not None:
             scores = scores * like(block.weights, self.V, self.centering.dtype)[:, None]
-        self.result += self.centering.transposed_times(rows, scores)
-
-    def merge(self, other: Self) -> None:
-        self.result += other.result
-
-    def spawn(self) -> Self:
-        return type(self)(self.centering, self.V, self.shape)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"result": self.result}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self.result = like(to_numpy(arrays["result"]).copy(), self.V)
+        self.sums["result"] += self.centering.transposed_times(rows, scores)
 
 
 class StandardizedOperator(Operator):
@@ -140,12 +127,6 @@ class DotOperator(StandardizedOperator):
 
     def columns(self, dtype: Any) -> Source:
         """Return the standardized, weighted columns as rows of a source."""
-        columns = self.source.transposed()
-        if columns is None:
-            raise ValueError(
-                f"{type(self.source).__name__} cannot be read by columns, as dot-product matrices "
-                f"require. Use {format_parameter('svd_solver', 'krylov')}."
-            )
         mean = like(self.mean, self.reference, dtype)[:, None]
         divide = like(self.deviation, self.reference, dtype)[:, None]
         roots = self._roots(dtype).T
@@ -157,7 +138,7 @@ class DotOperator(StandardizedOperator):
             rows = rows if self.plain else rows / divide[block.start : block.stop, :]
             return rows * roots if weighted else rows
 
-        return columns.map(standardize, self.size, dtype)
+        return self.source.transposed().map(standardize, self.size, dtype)
 
     def lift(self, V: Array, *, exact: bool = False) -> Array:
         """Return the product of the transposed standardized rows with V, d×b, in V's precision.
@@ -169,8 +150,7 @@ class DotOperator(StandardizedOperator):
         if self.source.sparse and not exact:
             # C order: SciPy would copy V to it for every block.
             V = np.ascontiguousarray(self._weight(self._center(V)))
-            columns = self.source.transposed()
-            lifted = columns.map(lambda block: block.rows @ V, width, dtype)  # type: ignore[union-attr]
+            lifted = self.source.transposed().map(lambda block: block.rows @ V, width, dtype)
             lifted = lifted.collect(label="product")
             divide = like(self.deviation, V, dtype)[:, None]
             return lifted if self.plain else np.divide(lifted, divide, out=lifted)

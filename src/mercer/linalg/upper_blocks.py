@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from mercer.arrays import Array, Matrix, cast, empty, like, on_accelerator, squares, to_numpy
 from mercer.config import get_config
-from mercer.data import Block, Collect, Fold, Source
-from mercer.data.remote import PairwiseFold
+from mercer.data import Block, Collect, Fold, Source, SumFold
 from mercer.kernels import Kernel
 from mercer.kernels.evaluate import KernelPairFold, evaluate, evaluate_into
 from mercer.kernels.points import Points, cast_rows
@@ -94,10 +93,10 @@ class UpperBlocks(Source):
         return block
 
 
-class SymmetricProduct(PairwiseFold):
+class SymmetricProduct(SumFold):
     """The product of a symmetric matrix, folded from its upper blocks, with the columns of V.
 
-    Blocks are multiplied in their own precision and added in float64. `square` is the sum of the
+    Blocks are multiplied in their own precision and added in float64. "square" is the sum of the
     squares of the matrix, weighted by `roots` on both sides.
     """
 
@@ -109,8 +108,7 @@ class SymmetricProduct(PairwiseFold):
         self.V, self.dtype, self.roots, self.weighted = cast(V, dtype), dtype, roots, weighted
         self.inputs = (self.V,)
         self.low_precision = np.dtype(dtype) == np.float32
-        self.result = like(np.zeros(V.shape), V)
-        self.square = 0.0
+        self.sums = {"result": like(np.zeros(V.shape), V), "square": np.zeros(())}
         self.nbytes = 8 * math.prod(V.shape)
 
     def add(self, block: Block) -> None:
@@ -124,7 +122,7 @@ class SymmetricProduct(PairwiseFold):
     def _add_squares(self, upper: Array, start: int, rows: int) -> None:
         """Add the squares of √w K √w; those right of the diagonal block count twice."""
         if not self.weighted and on_accelerator(upper):
-            self.square += 2.0 * squares(upper) - squares(upper[:, :rows])
+            self.sums["square"] += 2.0 * squares(upper) - squares(upper[:, :rows])
             return
         for first in range(0, rows, _SQUARED):  # float64 copies of a few rows at a time
             some = slice(first, min(first + _SQUARED, rows))
@@ -132,29 +130,17 @@ class SymmetricProduct(PairwiseFold):
             if self.weighted:
                 left = self.roots[start + some.start : start + some.stop, :]
                 part = left * part * self.roots[start:, :].T
-            self.square += 2.0 * squares(part) - squares(part[:, :rows])
-
-    def merge(self, other: Self) -> None:
-        self.result += other.result
-        self.square += other.square
-
-    def spawn(self) -> Self:
-        return type(self)(self.V, self.dtype, self.roots, weighted=self.weighted)
-
-    def arrays(self) -> dict[str, Array]:
-        return {"result": self.result, "square": np.asarray(self.square)}
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self.result = like(to_numpy(arrays["result"]).copy(), self.V)
-        self.square = float(arrays["square"])
+            self.sums["square"] += 2.0 * squares(part) - squares(part[:, :rows])
 
     def operand(self, start: int, stop: int) -> tuple[int, Array, Array]:
+        """Return the operand of the rows start to stop - 1, which is sent with them to a worker."""
         roots = None if self.roots is None else self.roots[start:stop, :]
         return start, self.V[start:stop, :], roots
 
     def add_sums(self, start: int, stop: int, sums: dict[str, Array]) -> None:
+        """Add the sums of the rows start to stop - 1."""
         self.result[start:stop, :] += sums["result"]
-        self.square += float(sums.get("square", 0.0))
+        self.sums["square"] += float(sums.get("square", 0.0))
 
 
 class SymmetricFill(Collect):
@@ -189,7 +175,8 @@ class DistributedGram(UpperBlocks):
         assert self.kernel is not None
         assert self.source.remote is not None
         make = functools.partial(PairProduct, self.kernel, self.dtype)
-        return self.source.remote.fold_pairs(self.source, make, state)
+        self.source.remote.fold_pairs(self.source, make, state)
+        return state
 
 
 class PairProduct(KernelPairFold):

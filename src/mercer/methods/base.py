@@ -98,6 +98,10 @@ class Method(Params, ABC):
 
     name: str
     for_rows = for_kernels = True  # whether it finds components of the rows; in feature space
+    approximates = False
+    """Whether the optimum needs a bound of its own, from random blocks of rows."""
+    judges = False
+    """Whether `judge` may take a pass."""
     pairwise = False
     """Whether rows enter only by products with the kernel matrix: remote rows can stay remote."""
 
@@ -113,6 +117,10 @@ class Method(Params, ABC):
     @abstractmethod
     def cost(self, size: Size) -> Cost:
         """Return what `fit` needs for rows of this size."""
+
+    def judge(self, problem: Problem, axes: Axes) -> Axes:
+        """Return the components with evidence that takes a pass of its own."""
+        return axes
 
     def label(self, size: Size) -> str:
         """Return its name in plans."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
-from mercer.certificate import Axes
+from mercer.certificate import Axes, Evidence
+from mercer.certificate.partition import explained_by_scores, refine
 from mercer.checks import require
 from mercer.config import get_config
 from mercer.messages import counted
@@ -22,6 +24,8 @@ from mercer.sketches.images import ImageMap
 
 # Columns of a sketch whose size is not set: at least this many, and this many per component.
 _LEAST, _EACH = 200, 5
+# Rows of the first blocks that certify a gap.
+_ROWS = 1024
 
 
 class Sketch(Method):
@@ -67,6 +71,7 @@ class Sketch(Method):
     """
 
     name = "sketch"
+    approximates = judges = True
     pairwise = True
 
     def __init__(self, sketch: SketchMap | None = None, polish: bool = True) -> None:
@@ -91,16 +96,23 @@ class Sketch(Method):
     def fit(self, problem: Problem) -> Axes:
         self.check()
         sketch = self._map(problem.shape[1], problem.n_components)
-        rng = problem.rng if self.sketch is None else None
+        rng, gap = problem.rng if self.sketch is None else None, problem.gap
+        known: Evidence | None = None
         while True:
             if isinstance(problem, KernelProblem):
                 axes = fit_kernel_sketch(problem, sketch, rng, polish=self.polish)
             else:
                 axes = fit_linear_sketch(problem, sketch, rng, polish=self.polish)
-            # Without the polish nothing is certified, however large the sketch.
-            gap = problem.gap if self.polish else None
-            if axes is not None and (gap is None or axes.evidence.gap <= gap):
+            if axes is not None and gap is None:
                 return axes
+            if axes is not None and gap is not None:
+                axes = self.judge(problem, axes)
+                axes = replace(axes, evidence=axes.evidence.bounded_by(known))
+                if axes.evidence.gap > gap:
+                    axes = refine(problem, axes, _ROWS, gap)
+                if axes.evidence.gap <= gap:
+                    return axes
+                known = axes.evidence
             grows = self.sketch is None or problem.gap is not None
             larger = self._larger(problem, sketch) if grows else None
             if larger is None and axes is not None:
@@ -112,13 +124,20 @@ class Sketch(Method):
                 )
             sketch = larger
 
+    def judge(self, problem: Problem, axes: Axes) -> Axes:
+        """Measure the variance that components explain which were not polished."""
+        if axes.evidence.explained.kind == "bound" or isinstance(problem, KernelProblem):
+            return axes
+        explained = explained_by_scores(problem, axes)
+        return replace(axes, evidence=replace(axes.evidence, explained=explained))
+
     def label(self, size: Size) -> str:
         q = self.columns(size.n, size.k) if size.kernel else 0
         return f"{self.name} ({counted(q, 'column')})" if q else self.name
 
     @property
     def remedy(self) -> str:
-        return super().remedy if self.polish else "polish=True gives a much tighter certificate."
+        return super().remedy if self.polish else "polish=True finds better components."
 
     def check_size(self, n: int, k: int) -> None:
         if self.sketch is not None:

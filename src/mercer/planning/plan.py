@@ -7,15 +7,18 @@ is the same on every machine; a quick measurement of this one fills the column o
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from html import escape
 from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from mercer.arrays import eigh
+from mercer.certificate.partition import BLOCK_BYTES, LEAST_ROWS, MOST_ROWS, block_work
 from mercer.config import (
     config_context,
     format_bytes,
@@ -40,6 +43,7 @@ from mercer.methods import (
     Subset,
 )
 from mercer.methods.kernel.features import has_spectrum
+from mercer.notebook import as_html
 from mercer.problem import KernelProblem, Problem
 from mercer.rules import Rule
 
@@ -60,6 +64,8 @@ NAMES = ("auto", *_METHODS, "randomized", "jacobi", "power")
 _CANDIDATES = tuple(_METHODS[name] for name in ("covariance_eigh", "dot", "full", "krylov"))
 # Up to this many entries the most accurate method costs next to nothing.
 _SMALL = 250_000
+# A certificate may take so many seconds, on the nominal machine, whatever the fit takes.
+_FREE = 0.05
 # The fewest points of a basis that is chosen to fit the memory.
 _SMALLEST = 100
 
@@ -117,6 +123,8 @@ class Plan:
         What the costs were computed for.
     budget : int
         Bytes that the computation may hold beside the data.
+    certificate : bool
+        Whether random blocks of rows may bound the optimum.
 
     Examples
     --------
@@ -132,6 +140,34 @@ class Plan:
     candidates: tuple[Candidate, ...]
     size: Size
     budget: int
+    certificate: bool = True
+
+    @property
+    def block_rows(self) -> int:
+        """Number of rows in the blocks whose bound certifies the result; 0 if it needs none.
+
+        As many as cost no more than the fit, or next to nothing.
+        """
+        if not (self.certificate and self.method.approximates):
+            return 0
+        size, double = self.size, self.size.itemsize / 8
+        seconds = max(_NOMINAL.seconds(self.method.cost(size), size), _FREE)
+        work = seconds * _NOMINAL.products / double
+        low, high = 0, size.n
+        while low < high:
+            rows = (low + high + 1) // 2
+            fits = block_work(size.n, size.d, size.components, rows) <= work
+            low, high = (rows, high) if fits else (low, rows - 1)
+        return min(low, MOST_ROWS) if low >= min(LEAST_ROWS, size.n) else 0
+
+    @property
+    def certificate_passes(self) -> float:
+        """The most passes that the certificate takes besides those of the method."""
+        if not (self.certificate and self.method.approximates):
+            return 0
+        if self.size.gap is not None:
+            return math.inf
+        return bool(self.block_rows) + self.method.judges
 
     def require_fit(self, problem: Problem) -> None:
         """Raise if the requested method does not fit in memory, and name methods that do.
@@ -183,9 +219,21 @@ class Plan:
             passes, memory = f"{cost.passes_range:>{wide}}", format_bytes(cost.memory)
             label = candidate.method.label(size)
             lines.append(f" {mark} {label:<24}{passes}{work:>12.1e}{memory:>11}{seconds:>10}")
+        if rows := self.block_rows:
+            label, most = f"bound, blocks of {rows}", self.certificate_passes
+            passes = "any" if math.isinf(most) else f"0 to {most}"
+            work = block_work(size.n, size.d, size.components, rows)
+            memory = format_bytes(BLOCK_BYTES * rows**2)
+            seconds = f"{work * size.itemsize / 8 / measured().products:.2g}"
+            lines.append(f"   {label:<24}{passes:>{wide}}{work:>12.1e}{memory:>11}{seconds:>10}")
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook."""
+        head, choice, _, *table = str(self).split("\n")
+        return as_html(head) + as_html(choice) + f"<pre>{escape(chr(10).join(table))}</pre>"
 
 
 def make_plan(

@@ -1,25 +1,11 @@
 """Fitted maps, the results of all methods."""
 
-from mercer.projection.fourier import FourierMap, FourierProjection
-from mercer.projection.kernel import (
-    KernelProjection,
-    best_in_span,
-    joint_residuals,
-    row_expansion,
-    span_variance,
-    weighted_signs,
-)
-from mercer.projection.linear import LinearProjection, Projection
-
-__all__ = [
-    "FourierMap",
-    "FourierProjection",
-    "KernelProjection",
-    "LinearProjection",
-    "Projection",
-    "best_in_span",
-    "joint_residuals",
-    "row_expansion",
-    "span_variance",
-    "weighted_signs",
-]
+from mercer.projection.fourier import FourierProjection as FourierProjection
+from mercer.projection.kernel import KernelProjection as KernelProjection
+from mercer.projection.kernel import best_in_span as best_in_span
+from mercer.projection.kernel import joint_residuals as joint_residuals
+from mercer.projection.kernel import row_expansion as row_expansion
+from mercer.projection.kernel import span_variance as span_variance
+from mercer.projection.kernel import weighted_signs as weighted_signs
+from mercer.projection.linear import LinearProjection as LinearProjection
+from mercer.projection.linear import Projection as Projection

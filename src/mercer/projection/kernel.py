@@ -22,7 +22,7 @@ from mercer.arrays import (
     namespace,
     to_numpy,
 )
-from mercer.data import Block, Source, require_finite_rows, to_dask
+from mercer.data import Block, Source, require_finite_rows
 from mercer.kernels.base import Kernel
 from mercer.kernels.evaluate import KernelMap, kernel_sums
 from mercer.linalg.gram import Gram
@@ -211,7 +211,7 @@ def weighted_signs(V: Array, roots: Array) -> Array:
 
 def points_of(source: Source) -> Any:
     """Return all rows, to compare new ones with; a Dask array if they are remote."""
-    return source.load() if source.remote is None else to_dask(source.weighted(None))
+    return source.load() if source.remote is None else source.remote.as_array(source)
 
 
 def best_in_span(Q: Array, product: Array, rounding: float) -> tuple[Vector, Array, float]:

@@ -12,14 +12,13 @@ from mercer.arrays import (
     Array,
     DeviceMatrix,
     Vector,
-    is_finite,
     like,
     namespace,
     on_accelerator,
     to_device_of,
     to_numpy,
 )
-from mercer.data import Block, Source, not_finite, require_finite_rows
+from mercer.data import Block, Source, finite_rows
 from mercer.kernels.evaluate import rounded_mean
 from mercer.linalg import Centering
 
@@ -59,16 +58,6 @@ class Projection(ABC):
     @abstractmethod
     def residuals(self, source: Source, dtype: Any = None) -> Source:
         """Return one column: the squared distance of each row from the span of the components."""
-
-
-def finite_rows(result: Array, block: Block, source: Source) -> Array:
-    """Return the result for a block; raise if it is not finite, with the entry of the rows."""
-    if not result.shape[1]:  # without components nothing has read the rows
-        require_finite_rows(block, source)
-    if is_finite(result):
-        return result
-    require_finite_rows(block, source)
-    raise not_finite(None, source)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from mercer.config import get_config
 from mercer.data import remote
 from mercer.data.dask.scheduler import compute, constant, current_workers, task, tree_reduce
 from mercer.data.fold import Block, Fold
-from mercer.data.remote import Chunk, ChunkTask, P, PairTask
+from mercer.data.remote import Chunk, ChunkTask, PairTask
 from mercer.data.source import BLOCK_BYTES, SILENT, Source
 
 F = TypeVar("F", bound=Fold)
@@ -97,8 +97,8 @@ class Chunks:
                     state.merge(other)
         return state
 
-    def fold_pairs(self, view: Source, make: PairTask, state: P) -> P:
-        """Add the sums of every pair of chunks of a view to `state` and return it."""
+    def fold_pairs(self, view: Source, make: PairTask, state: Any) -> None:
+        """Add the sums of every pair of chunks of a view to `state`, a `SymmetricProduct`."""
         groups = _groups(self, view)
         turns = [(a, b) for i, a in enumerate(groups) for b in groups[i:]]
         places = repr([[chunk.span for chunk in group] for group in groups])
@@ -109,7 +109,7 @@ class Chunks:
             progress.record(state, layout) as record,
         ):
             if record and record.finished:
-                return state
+                return
             (done,) = record.begin([state]) if record else (0,)
             tick(sum(_entries(a, b) for a, b in turns[:done]))
             for a, b in turns[done:]:
@@ -121,7 +121,6 @@ class Chunks:
                     totals = compute([*sums.values()], tick, steps)
                     for span, total in zip(sums, totals, strict=True):
                         state.add_sums(*span, total)
-        return state
 
     def take(self, view: Source, at: np.ndarray[Any, Any]) -> Array:
         """Return the named rows of a view, in the order named."""

@@ -23,6 +23,10 @@ from mercer.messages import warn
 _FAN = 16
 
 
+# Chunks whose rows are mixed, and parts that chunks are cut into, at most.
+_GROUP, _PARTS = 64, 8192
+
+
 class DaskSource(Source):
     """Rows of a Dask array or DataFrame.
 
@@ -71,6 +75,30 @@ def as_dask_array(rows: Source, template: Any = None) -> Any:
     sizes = getattr(template, "chunks", ((),))[0]
     known = sizes and not any(math.isnan(size) for size in sizes)
     return dask.array.from_array(rows.collect(), chunks=(sizes if known else "auto", -1))
+
+
+def shuffle_chunks(source: Source, rows: int, rng: np.random.Generator) -> Source:
+    """Return remote rows in chunks of about `rows` rows, each with rows of many chunks at random.
+
+    Chunks are dealt in groups, and every new chunk takes an equal part of each chunk of its group.
+    """
+    assert source.remote is not None
+    array, n = source.remote.as_array(source), source.shape[0]
+    edges = np.cumsum([0, *array.chunks[0]])
+    size = int(min(_GROUP, max(2, _PARTS * rows // n)))
+    parts, sizes, order = [], [], []
+    chunks = rng.permutation(np.flatnonzero(np.diff(edges)))
+    for group in np.array_split(chunks, max(1, round(len(chunks) / size))):
+        numbers = [rng.permutation(np.arange(edges[i], edges[i + 1])) for i in group]
+        count = max(1, round(sum(map(len, numbers)) / rows))
+        for dealt in zip(*(np.array_split(each, count) for each in numbers), strict=True):
+            for i, at in zip(group, dealt, strict=True):
+                parts.append(array.blocks[int(i)][at - edges[i]])
+            order += dealt
+            sizes.append(sum(map(len, dealt)))
+    other = DaskSource(dask.array.concatenate(parts).rechunk((tuple(filter(None, sizes)), -1)))
+    weights = source.weights
+    return other if weights is None else other.weighted(weights[np.concatenate(order)])
 
 
 def sum_over_points(

@@ -4,44 +4,51 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mercer.arrays import eigh
 from mercer.certificate import Axes, Evidence
+from mercer.certificate.partition import block_work, largest_block, refine, rows_needed
 from mercer.config import get_config
 from mercer.landmarks.base import row_basis
 from mercer.methods.base import Cost, Method, Size
 from mercer.methods.kernel.exact import Exact
-from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit, fit_landmarks
-from mercer.methods.kernel.products import EXTRA, judge_by_products
+from mercer.methods.kernel.landmark_fit import LandmarkFit, fit_landmarks
 from mercer.methods.kernel.subset import Subset, basis_size, require_points
 from mercer.methods.preparation import move_rows, require_finite_vectors
 from mercer.problem import KernelProblem, Problem
 
 # The first basis: at least this many points, and this many per component.
 _FIRST, _EACH = 250, 4
-# The largest growth of a basis at a time: predictions reach no further.
-_GROWTH = 4.0
+# The largest growth of a basis at a time: predictions reach no further. A basis that only serves
+# them may cost one part in so many of kernel PCA of all rows.
+_GROWTH, _EXPLORING = 4.0, 10.0
+# What a gap usually takes: points, and rows of a block for each component over the gap.
+_USUAL, _USUAL_ROWS, _SMALLEST = 1500, 5.0, 1e-3
+# The share of the gap that a prediction may use.
+_MARGIN = 0.8
+# Rates at which the loss of a basis falls with its size, if they cannot be measured.
+_SLOWEST, _FASTEST = 0.5, 4.0
 NEEDED = "The requested gap needs"
 """Start of the note that says what the gap would take."""
 
 
 class Adaptive(Method):
-    r"""Components certified within the gap: a growing basis, then products if needed.
+    r"""Components certified within the gap: of a basis if that is cheaper, else of all rows.
 
-    `Subset` on a random basis, which grows until its bounds certify the gap, or as long as that is
-    predicted to cost less than one product with the kernel matrix; then such products. The
-    components are those of the basis if they are good enough by then, otherwise combinations of all
-    rows. Without a `gap`, as close to the optimum as products come.
+    A larger basis raises the variance that `Subset` explains, and larger blocks of rows lower the
+    bound on what any components can explain. From the loss of a small random basis and of its
+    parts, sizes of both are predicted that certify the gap at the lowest cost, and corrected if
+    they do not. Where kernel PCA of all rows costs less, that is the answer.
 
     Parameters
     ----------
     n_basis : int, float or None
         Size of the first basis; below 1, a share of the rows. None: 250, or four per component.
     store : {"float64", "float32", "none"} or None
-        How the kernel matrix is stored, as in `Exact`; None: no products are computed with it.
+        How the kernel matrix of all rows is stored, as in `Exact`; None: it is never computed.
 
     Examples
     --------
@@ -68,38 +75,38 @@ class Adaptive(Method):
     def cost(self, size: Size) -> Cost:
         first = Subset(self._first(size.n, size.k)).cost(replace(size, gap=None))
         if self.store is None:
-            return first._replace(extra_passes=self._most_growths(size))
-        return first._replace(
-            products=first.products + self._product_cost(size),
-            memory=max(first.memory, Exact("krylov", self.store).cost(size).memory),
-            extra_passes=math.inf,
-        )
-
-    def _most_growths(self, size: Size) -> int:
-        """Return how often the basis can grow, by half of its points at least."""
-        m, growths = self._first(size.n, size.k), 0
-        while m < size.n:
-            m, growths = max(m + 1, int(1.5 * m)), growths + 1
-        return growths
+            return first._replace(extra_passes=math.inf)
+        exact = Exact("krylov", self.store).cost(size)
+        k, gap = size.components, size.gap or _SMALLEST
+        basis = Subset(min(size.n, _USUAL)).cost(replace(size, gap=None)).products
+        usual = basis + block_work(size.n, size.d, k, min(size.n, _USUAL_ROWS * k / gap))
+        products = first.products + min(usual, exact.products)
+        memory = max(first.memory, exact.memory)
+        return first._replace(products=products, memory=memory, extra_passes=math.inf)
 
     def fit(self, problem: Problem) -> Axes:
         assert isinstance(problem, KernelProblem)
         problem = move_rows(problem)
         require_finite_vectors(problem)
-        gap, order = problem.gap or 0.0, _order(problem)
-        m: int | None = self._first(len(order), problem.n_components)
-        while m is not None:
-            fit = fit_landmarks(problem, row_basis(problem, order[:m]))
-            axes, sample = fit.best_axes(SAMPLE_ROWS, gap)
-            m = self._next(fit, gap, axes.evidence, len(order))
-        if axes.evidence.gap <= gap:
+        gap, order, size = problem.gap or 0.0, _order(problem), self._size(problem)
+        fit = fit_landmarks(problem, row_basis(problem, order[: self._first(len(order), size.k)]))
+        axes, tried = fit.best_axes(), None
+        while axes.evidence.gap > gap and fit.bounded:
+            step = _next_step(fit, axes.evidence, gap, size)
+            farther = min(int(_GROWTH * fit.span.size), len(order))
+            if step is None or step.points > farther:  # predict again from a larger basis
+                step = Step(farther, 0, _EXPLORING * _operations(farther, size))
+            if step == tried or step.work > self._most_work(size):
+                break
+            if step.points > fit.span.size:
+                fit = fit_landmarks(problem, row_basis(problem, order[: step.points]))
+            axes, tried = _bounded(problem, fit, axes.evidence, step.rows), step
+        else:
             return axes
-        if self.store is not None and fit.bounded:
-            return judge_by_products(fit, axes, self.store, sample)
-        n, k = len(order), len(axes.evidence.eigenvalues)
-        points = f"a basis of about {min(n, _predicted_size(fit, k, gap)):.2g} points"
-        note = f"{NEEDED} {points}, or products with the kernel matrix of {n} rows."
-        return replace(axes, evidence=axes.evidence.annotated(note))
+        if self.store is not None:
+            return Exact("krylov", self.store).fit(problem)
+        needed = "more memory" if step is None else f"a basis of about {step.points:.2g} points"
+        return replace(axes, evidence=axes.evidence.annotated(f"{NEEDED} {needed}."))
 
     def _first(self, n: int, k: int | None) -> int:
         if self.n_basis is None:
@@ -108,29 +115,73 @@ class Adaptive(Method):
         require_points(k if k is not None and k < n else None, m)
         return m
 
-    def _next(self, fit: LandmarkFit, gap: float, evidence: Evidence, n: int) -> int | None:
-        """Return the size of the next basis, of n points; None if it need not or cannot grow."""
-        m, k, shape = fit.span.size, len(evidence.eigenvalues), fit.problem.source.shape
-        size = Size(shape[0], shape[1] if len(shape) > 1 else 1, k, kernel=True)
-        if evidence.gap <= gap or m >= n:
-            return None
-        wanted, most = _predicted_size(fit, k, gap), self._product_cost(size)
-        if _operations(min(wanted, n), size) <= most and (wanted < n / 2 or self.store is None):
-            return int(min(n, max(m + 1.0, 1.5 * m, min(wanted, _GROWTH * m))))
-        # As large as a tenth of the cost of products allows: one may then suffice.
-        close = evidence.gap_estimate <= gap / 2
-        points = float(m)
-        while not close and points < n / 4 and _operations(1.1 * points, size) <= most / 10:
-            points *= 1.1
-        return int(points) if points >= 1.5 * m else None
+    def _size(self, problem: KernelProblem) -> Size:
+        n, *d = problem.source.shape
+        k, itemsize = problem.n_components, problem.source.dtype.itemsize
+        return Size(n, d[0] if d else 1, k, itemsize=itemsize, kernel=True)
 
-    def _product_cost(self, size: Size) -> float:
-        """Return the operations of a walk over all pairs and a few products."""
+    def _most_work(self, size: Size) -> float:
+        """Return the operations of kernel PCA of all rows."""
         if self.store is None:
             return math.inf
-        vectors = 3.0 * (size.components + EXTRA)
-        pairs = float(size.n) * size.n
-        return pairs * size.d * (3 if self.store == "none" else 1) + 2.0 * pairs * vectors
+        cost = Exact("krylov", self.store).cost(size)
+        return cost.products + 4 * cost.factor
+
+
+def _bounded(problem: KernelProblem, fit: LandmarkFit, known: Evidence, rows: int) -> Axes:
+    """Return the best components with the bounds of blocks, and those that are known."""
+    axes = fit.best_axes()
+    return refine(problem, replace(axes, evidence=axes.evidence.bounded_by(known)), rows)
+
+
+class Step(NamedTuple):
+    """Sizes of a basis and of blocks that should certify the gap, and their operations."""
+
+    points: int
+    rows: int
+    work: float
+
+
+def _next_step(fit: LandmarkFit, evidence: Evidence, gap: float, size: Size) -> Step | None:
+    """Return the cheapest step that should certify the gap; None if none fits in memory."""
+    m, n, k = fit.span.size, size.n, len(evidence.eigenvalues)
+    optimum, rate = _predicted_optimum(fit, k)
+    if evidence.likely is not None:
+        optimum = evidence.likely
+    loss = max(optimum - float(evidence.explained), 1e-12 * optimum)
+    best, most = None, min(n, largest_block(fit.problem.source))
+    points = float(m)
+    while points <= n:
+        explained = optimum - loss * (m / points) ** rate
+        grown = replace(evidence, explained=evidence.explained.like(explained), likely=optimum)
+        rows = rows_needed(grown, _MARGIN * gap, n)
+        if rows <= most:
+            work = block_work(n, size.d, k, rows)
+            work += _operations(points, size) if points > m else 0.0
+            if best is None or work < best.work:
+                best = Step(int(points), math.ceil(rows), work)
+        points = points * 1.1 if points < n else math.inf
+    return best
+
+
+def _predicted_optimum(fit: LandmarkFit, k: int) -> tuple[float, float]:
+    """Extrapolate the variance that k components explain in the span of ever more points.
+
+    Also return the rate at which what is missing falls, from a half and a quarter of the points.
+    """
+    whole = float(fit.pairs[0][:k].sum())
+    half, quarter = (_explained_by_part(fit, fit.span.size // part, k) for part in (2, 4))
+    gain, before = max(whole - half, 1e-12 * whole), half - quarter
+    rate = min(_FASTEST, max(_SLOWEST, 0.9 * math.log2(max(before, gain) / gain)))
+    return whole + gain / (2.0**rate - 1.0), rate
+
+
+def _explained_by_part(fit: LandmarkFit, m: int, k: int) -> float:
+    """Return the variance that k components in the span of the first m points explain."""
+    values, U = eigh(fit.span.matrix[:m, :m])
+    large = values > 1e-10 * np.max(values, initial=0.0)
+    T = U[:, large] / np.sqrt(values[large])
+    return float(eigh(T.T @ fit.covariance[:m, :m] @ T)[0][:k].sum())
 
 
 def _operations(m: float, size: Size) -> float:
@@ -149,22 +200,3 @@ def _order(problem: KernelProblem) -> Any:
     with np.errstate(divide="ignore"):
         keys = problem.rng.exponential(size=n) / weights
     return np.argsort(keys)[: int((weights > 0).sum())]
-
-
-def _predicted_size(fit: LandmarkFit, k: int, gap: float) -> float:
-    """Predict the size of the basis that the bound needs, from the residual of half of this one."""
-    m, moments = fit.span.size, fit.moments
-    half, share = m // 2, moments.weight / fit.divisor
-    values, U = eigh(fit.span.matrix[:half, :half])
-    large = values > 1e-10 * np.max(values, initial=0.0)
-    T = U[:, large] / np.sqrt(values[large])
-    mean_sq = share * float(((T.T @ moments.mean[:half]) ** 2).sum())
-    variance = float(np.einsum("ij,ij->", T, fit.covariance[:half, :half] @ T))
-    outside = fit.diag_total - variance - mean_sq
-    allowed = gap / (1.0 - gap) * float(fit.pairs[0][:k].sum())
-    if fit.outside <= 0.0 or allowed <= 0.0 or not fit.span.rank:
-        return math.inf
-    slope = math.log2(max(outside / fit.outside, 1.0 + 1e-9))
-    with np.errstate(over="ignore"):
-        points = float(m * np.power(fit.outside / allowed, 1.0 / slope))
-    return max(m + 1.0, points)

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mercer.arrays import FEW, Array, Vector, eigh, like, namespace, orthonormalize, to_numpy
+from mercer.arrays import Array, like, to_numpy
 from mercer.certificate import Axes, Evidence, Figure
 from mercer.checks import check_integer, require
 from mercer.config import format_bytes, get_config
 from mercer.data import ArraySource, Block, Source, StringSource
 from mercer.kernels import Constant, Frequencies, Sum
-from mercer.linalg import Gram
+from mercer.landmarks.base import Uniform
 from mercer.messages import ParameterError, counted, format_parameter
 from mercer.methods.base import Cost, Method, Size, Streaming
-from mercer.methods.kernel.exact import rows_in_memory
-from mercer.methods.kernel.landmark_fit import AFFORDABLE
-from mercer.methods.kernel.products import EXTRA, score_evidence, variance_in_span
+from mercer.methods.kernel.landmark_fit import fit_landmarks
 from mercer.methods.linear.direct import Covariance, Dot
 from mercer.methods.linear.iterative import Iterative
 from mercer.methods.preparation import move_rows
-from mercer.metrics.errors import scores_over
 from mercer.problem import KernelProblem, Problem
 from mercer.projection.fourier import FeatureFold, FourierMap, FourierProjection
 from mercer.rules import Count
@@ -33,22 +31,18 @@ from mercer.rules import Count
 _LEAST, _EACH = 500, 4
 # Variances below this share of the largest are rounding.
 _ZERO = 1e-12
-# A kernel value costs as much as the products of so many columns.
-_VALUE = 300
-# Directions below this share of a product, squared, are rounding.
-_NEW = 1e-16
-# A bound this close to the explained variance, as a share of it, needs no better one.
-_CLOSE = 1e-6
-# Steps towards the best components that certifying a gap may take.
-_STEPS = 6
+# Landmarks that judge the components: at least this many, and this many per component.
+_LANDMARKS, _LANDMARKS_EACH = 1000, 8
+# Bytes for each entry of their kernel matrix.
+_LANDMARK_BYTES = 512
 _OTHERS = 'method="exact", "subset" and "nystrom" take any kernel.'
-_BY_PRODUCTS = (
-    "Components of random features, certified by products with the kernel matrix: the variance "
-    "in feature space that the span of their scores explains. Variances are of the features."
-)
 _BY_FEATURES = (
     "Components of random features. They explain a share of the features' variance, which "
-    "approaches the kernel's as q grows; no product with the kernel matrix was computed."
+    "approaches the kernel's as q grows."
+)
+_BY_SCORES = (
+    "Components of random features: the variance in feature space along their scores. Variances "
+    "of components are of the features."
 )
 
 
@@ -62,8 +56,8 @@ class RandomFeatures(Streaming):
     kernels, and sums, products, powers and positive multiples of them. Rows are read in blocks and
     not kept; they can come in batches if the linear method takes batches.
 
-    The certificate judges the span of the scores over the rows by products with the kernel matrix,
-    if those are affordable, more closely with a `gap`; otherwise its figures are estimates from the
+    The certificate bounds the variance in the kernel's feature space that the scores of the rows
+    explain, along the span of some landmarks. With batches, its figures are estimates from the
     features. Variances, their ratios and a share in `n_components` refer to the features.
 
     Parameters
@@ -94,12 +88,13 @@ class RandomFeatures(Streaming):
     >>> kpca = KernelPCA(5, kernel="rbf", gamma=0.001, method=method, random_state=0).fit(X)
     >>> kpca.transform(X).shape
     (1797, 5)
-    >>> bool(kpca.certificate_.gap_estimate < 0.02)
+    >>> bool(kpca.certificate_.gap < 0.05)
     True
     """
 
     name = "features"
     for_rows = False
+    approximates = judges = True
 
     def __init__(
         self, q: int | None = None, orthogonal: bool = False, linear: Method | None = None
@@ -108,7 +103,7 @@ class RandomFeatures(Streaming):
 
     def cost(self, size: Size) -> Cost:
         self.check()
-        n, d, k = size.n, size.d, size.components
+        n, d = size.n, size.d
         linear, features, stored = self._linear(n, size.k, size.itemsize)
         # Features that are not stored cannot be read by columns: few rows save nothing.
         cost = linear.cost(features if stored else replace(features, n=max(n, features.d)))
@@ -116,15 +111,7 @@ class RandomFeatures(Streaming):
         memory = cost.memory + 24.0 * waves
         memory += float(n) * features.d * features.itemsize if stored else 0.0
         products = cost.products + 2.0 * n * waves * (1 if stored else cost.passes + 1)
-        walks = _walks(n, d, k)
-        passes, extra = cost.passes + 1, 0
-        if walks is not None:
-            products, memory = products + walks[0], max(memory, walks[1])
-            # Two of the scores, three of the kernel matrix; float32 rows need another product.
-            passes += 5 + (size.itemsize == 4)
-            if size.gap is not None:
-                passes, extra = passes - 1, _STEPS
-        return Cost(passes, products, cost.factor, memory, extra_passes=extra)
+        return Cost(cost.passes + 1, products, cost.factor, memory)
 
     def frequencies(self, n: int, k: int | None) -> int:
         """Return the number of frequencies for k components of n rows."""
@@ -149,7 +136,27 @@ class RandomFeatures(Streaming):
         if stored:
             source = ArraySource(source.collect(label="features")).weighted(source.weights)
         axes = linear.fit(_linear_problem(problem, source, map))
-        return _judge(problem, _fourier_projection(problem, map, axes), axes.evidence.converged)
+        return _estimate(_fourier_projection(problem, map, axes), axes.evidence.converged)
+
+    def judge(self, problem: Problem, axes: Axes) -> Axes:
+        """Bound the variance that scores explain, along the span of some landmarks."""
+        assert isinstance(problem, KernelProblem)
+        projection, k = axes.projection, len(axes.evidence.eigenvalues)
+        m = _landmark_count(problem.shape[0], k)
+        if k == 0 or m <= k:
+            return axes
+        assert isinstance(projection, FourierProjection)
+        where = problem.source.reference
+        mean, A = (like(to_numpy(x), where) for x in (projection.mean, projection.components))
+
+        def scores(block: Block) -> Array:
+            return (projection.map(block.rows, np.float64) - mean) @ A
+
+        fit = fit_landmarks(problem, Uniform().select(problem, m), beside=(scores, k))
+        evidence = fit.evidence(axes.evidence.eigenvalues, *fit.explained_by(fit.along_scores()))
+        converged = axes.evidence.converged
+        evidence = replace(evidence, notes=(_BY_SCORES,), converged=converged, rayleigh=False)
+        return Axes(projection, evidence)
 
     def begin(self, problem: Problem) -> FeatureFold:
         self.check()
@@ -283,12 +290,10 @@ def _fourier_projection(problem: KernelProblem, map: FourierMap, axes: Axes) -> 
     )
 
 
-def _walks(n: int, d: int, k: int) -> tuple[float, float] | None:
-    """Return operations and bytes of two walks over all pairs of rows; None if too many."""
-    operations = 2.0 * n * n * (d + _VALUE + 2 * (k + EXTRA))
-    memory = 16.0 * n * (d + 6 * (k + EXTRA))
-    affordable = memory <= get_config().budget / 2 and operations <= AFFORDABLE
-    return (operations, memory) if affordable else None
+def _landmark_count(n: int, k: int) -> int:
+    """Return how many landmarks judge k components: fewer if they do not fit in memory."""
+    most = math.isqrt(get_config().budget // _LANDMARK_BYTES)
+    return min(n, most, max(_LANDMARKS, _LANDMARKS_EACH * k))
 
 
 def _estimate(projection: FourierProjection, converged: bool) -> Axes:
@@ -296,78 +301,7 @@ def _estimate(projection: FourierProjection, converged: bool) -> Axes:
     values, total = projection.eigenvalues, projection.total_variance
     none = np.zeros(0)
     evidence = Evidence.of_estimates(values, none, total, _BY_FEATURES, converged=converged)
+    # The total of the features is not that of the kernel.
+    about = Figure(total, "estimate")
+    evidence = replace(evidence, total=(about, about))
     return Axes(projection, evidence)
-
-
-def _judge(problem: KernelProblem, projection: FourierProjection, converged: bool) -> Axes:
-    """Return the components with their evidence, from steps of block Krylov if those are cheap."""
-    (n, d), values, rng = problem.source.shape, projection.eigenvalues, problem.rng
-    k = len(values)
-    if k == 0 or _walks(n, d, k) is None:
-        return _estimate(projection, converged)
-    # The rows are moved already.
-    plain = replace(projection, map=replace(projection.map, shift=None))
-    Q, R = scores_over(plain, problem.source)
-    # The mean is no direction of the centered matrix; the rest is made orthonormal again.
-    Q, turn = orthonormalize(_center(Q, problem))
-    R, xp, more = turn @ R, namespace(Q), max(0, min(EXTRA, n - 1 - k))
-    problem = rows_in_memory(problem)
-    random = like(rng.standard_normal((n, more)), Q) if more else None
-    added = None if random is None else _new_directions(Q, _center(random, problem))
-    W = Q if added is None else xp.concat([Q, added], axis=1)
-    gram = Gram(problem.kernel, problem.source, center=problem.center, along=W)
-    W = gram.project(W)
-    product = gram.first if gram.dtype == np.float64 else gram.matmat(W)
-    Q, along, last = W[:, :k], product[:, :k], product
-    explained = variance_in_span(to_numpy(Q.T @ along), to_numpy(along), gram.rounding)
-    close, steps = 1.0 - max(problem.gap or 0.0, _CLOSE), 1 if problem.gap is None else _STEPS
-    figure = Figure(explained, "bound" if gram.psd else "estimate")
-    while True:
-        evidence = score_evidence(gram, (W, product, R), values, figure, rng, note=_BY_PRODUCTS)
-        done = steps == 0 or explained >= close * evidence.optimum
-        new = None if done else _new_directions(W, last)
-        if new is None:
-            break
-        last, steps = gram.matmat(new), steps - 1
-        W, product = xp.concat([W, new], axis=1), xp.concat([product, last], axis=1)
-    rounding = float(evidence.optimum) * _score_rounding(plain, problem)
-    residuals = evidence.residuals + rounding
-    return Axes(projection, replace(evidence, residuals=residuals, converged=converged))
-
-
-def _score_rounding(projection: FourierProjection, problem: KernelProblem) -> Vector:
-    """Return twice the effect of rounding the angles on scores, relative to their norms."""
-    source, drawn = problem.source, projection.map.frequencies
-
-    # An angle is a sum of d terms, and no larger than ‖x‖‖ω‖.
-    def squares(block: Block) -> Array:
-        rows = block.dense(np.float64)
-        return namespace(rows).sum(rows * rows, axis=1)[:, None]
-
-    largest = float(np.max(to_numpy(source.map(squares, 1, np.float64).collect(label="scores"))))
-    turns = np.sqrt(largest * np.max(np.sum(np.square(to_numpy(drawn.omega)), axis=0)))
-    error = (source.shape[1] + FEW) * float(np.finfo(np.float64).eps) / 2 * turns
-    diag = float(np.sum(np.square(to_numpy(drawn.amplitude))))
-    values = np.maximum(projection.eigenvalues, 1e-300) * problem.divisor
-    return np.asarray(2.0 * error * np.sqrt(source.count * diag / values))
-
-
-def _center(V: Array, problem: KernelProblem) -> Array:
-    """Project √w out of vectors over the rows, if the problem is centered."""
-    if not problem.center:
-        return V
-    weights = problem.source.weights
-    u = np.ones(int(V.shape[0])) if weights is None else np.sqrt(weights)
-    unit = like(u / np.linalg.norm(u), V)[:, None]
-    return V - unit @ (unit.T @ V)
-
-
-def _new_directions(Q: Array, product: Array) -> Array:
-    """Return orthonormal directions that a product adds to those of Q; None if it adds none."""
-    rest = product - Q @ (Q.T @ product)
-    values, U = eigh(to_numpy(rest.T @ rest))
-    large = values > _NEW * float(np.trace(to_numpy(product.T @ product)))
-    if not large.any():
-        return None
-    rest = rest @ like(U[:, large] / np.sqrt(values[large]), Q)
-    return orthonormalize(rest - Q @ (Q.T @ rest))[0]

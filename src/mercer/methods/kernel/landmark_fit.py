@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,26 +22,20 @@ from mercer.arrays import (
 )
 from mercer.certificate import Axes, Evidence, Figure, spacing_of
 from mercer.data import Block
-from mercer.kernels.evaluate import KernelMap, check_magnitude, evaluate
-from mercer.kernels.points import Points, cast_rows, take_rows
-from mercer.linalg.span import Basis, KernelMoments, Span, kernel_matrix
+from mercer.kernels.evaluate import check_magnitude
+from mercer.linalg.span import Basis, Beside, KernelMoments, Span
 from mercer.messages import counted
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection
 from mercer.threads import serial_blas
 
-# Rows drawn to see how the residual outside the span is spread, if no gap is required.
-SAMPLE_ROWS = 1024
 # Operations that a walk over all pairs of rows may cost if it only serves the certificate.
 AFFORDABLE = 5e11
-# Components beyond those wanted: products with the kernel matrix start from them.
+# Eigenvalues beyond those wanted: they tell how far the last one is from the next.
 _EXTRA = 32
+# Rounding of a mean of kernel values, as a share of it.
+_SUMS = 1e-13
 CONFIDENCE = 0.999
-# Samples that a fit within a gap draws at most.
-_LOOKS = 16
-# Fewer rows than these, drawn by their residual, say less than rows drawn with equal chances, of
-# which at most so many are used.
-_FEW, _MOST = 64, 1024
 # Rows that measure the rounding of float32 values: so many at least, or one in so many.
 _ROWS, _PART = 1024, 64
 
@@ -77,18 +70,21 @@ class LandmarkFit:
         measured: tuple[float, float] | None = None,
     ) -> None:
         kernel, wanted, T = problem.kernel, problem.n_leading, span.whitener
-        require_finite_kernel(problem, moments.scatter, np.asarray(moments.diag_sum))
+        scatter, m = moments.scatter, span.size
+        require_finite_kernel(problem, scatter, np.asarray(moments.diag_sum))
         check_magnitude(kernel, moments.diag_max)
         self.problem, self.span, self.moments = problem, span, moments
         self.divisor, self.confidence = problem.divisor, confidence(span.dtype)
         self.bounded = kernel is not None and kernel.psd is True
-        self.covariance = moments.scatter / self.divisor
+        self.scatter, self.mean = scatter[:m, :m], moments.mean[:m]
+        self.across, self.beside = scatter[:m, m:], scatter[m:, m:]
+        self.covariance = self.scatter / self.divisor
         with serial_blas():
             inner = T.T @ self.covariance @ T
             few = None if wanted is None else min(span.rank, wanted + _EXTRA)
             values, W = eigh(inner, few)
             self.pairs = np.maximum(values, 0.0), T @ W
-        f = np.asarray(T.T @ moments.mean)
+        f = np.asarray(T.T @ self.mean)
         self.mean_coef, self.mean_sq = np.asarray(T @ f), float(f @ f)
         self._bound(np.diag(inner), f, measured)
 
@@ -112,15 +108,16 @@ class LandmarkFit:
             first, second = min(first, measured[0]), min(second, measured[1])
         self._first, self._second = first / c, second / c
         # Of the covariance, in Frobenius norm.
-        self._rounding = float(moments.rounding[0] * np.trace(self.covariance))
+        self._rounding = float(moments.rounding[0] * np.trace(moments.scatter)) / c
         turned = span.error * span.norm2
         turned = np.where(turned < 0.5, turned, np.inf)
         least, products = 0.0, self._rounding * span.norm_fro
-        if self.problem.center:  # tr K − 1ᵀN₀1/n, with the directions that make it least
-            squares = np.cumsum(weight * f**2)[span.ranks - 1]
-            error = np.sqrt(2.0 * span.norm2 / weight) * self._first
-            root = np.maximum(np.sqrt(squares) - error, 0.0) * np.maximum(1.0 - turned, 0.0)
-            least = float(np.max(root, initial=0.0)) ** 2
+        if self.problem.center:  # ‖m‖ ≥ ⟨m, v⟩/‖v‖ for the projection v of the mean on the span
+            s = self.mean_coef
+            inner, length = weight * float(s @ self.mean), float(np.linalg.norm(s))
+            inner -= (self._first + weight * _SUMS * float(np.linalg.norm(self.mean))) * length
+            norm = self.mean_sq + span.error * length**2
+            least = max(0.0, inner) ** 2 / (weight * norm) if norm > 0.0 else 0.0
         self.total_upper = max(0.0, self.diag_total - least)
         inside = self._certain(np.cumsum(variances)[span.ranks - 1], turned, span.norm2) - products
         self.total_lower = min(float(np.max(inside, initial=0.0)), self.total_upper)
@@ -144,8 +141,9 @@ class LandmarkFit:
         kept = np.maximum(1.0 - turned, 0.0)
         return np.asarray(np.maximum(np.maximum(root, 0.0) ** 2, rows) * kept**2)
 
-    def explained(self, components: Matrix) -> float:
+    def explained(self, components: Matrix, covariance: Matrix | None = None) -> float:
         """Bound the variance in the span of components, orthonormal or not, from below."""
+        covariance = self.covariance if covariance is None else covariance
         G = components.T @ self.span.matrix @ components
         norms = np.sqrt(np.maximum(np.diag(G), 0.0))
         nonzero = norms > 0
@@ -157,7 +155,7 @@ class LandmarkFit:
         # least. The span explains no less than any number of them.
         width, turn = eigh(A.T @ A) if A.size else (np.zeros(0), np.zeros((0, 0)))
         width, A = np.maximum(width[::-1], 0.0), A @ turn[:, ::-1]
-        energy = np.cumsum(np.einsum("ij,ij->j", A, self.covariance @ A))
+        energy = np.cumsum(np.einsum("ij,ij->j", A, covariance @ A))
         share = self.span.error * width
         share = np.where(share < 0.5, share, np.inf)
         certain = self._certain(energy, share, width) - self._rounding * np.cumsum(width)
@@ -174,37 +172,20 @@ class LandmarkFit:
         products = math.sqrt(k) * self._rounding * norm_fro
         return min(root**2, rows) * (1.0 + turned) ** 2 + products
 
-    def optimum(self, k: int, sample: ResidualSample | None = None) -> Figure:
+    def optimum(self, k: int) -> float:
         """Bound the variance that any k components explain."""
-        inside = self.inside(k)
-        most = inside + self.outside if k else 0.0
-        if sample is not None:
-            norm = sample.norm(self.outside)
-            tighter = inside + k**0.5 * norm
-            if tighter < most:
-                return Figure(tighter, "bound", min(norm.confidence, self.confidence))
-        return Figure(most, "bound", self.confidence)
+        return self.inside(k) + self.outside if k else 0.0
 
     def evidence(
-        self, values: Vector, components: Matrix, sample: ResidualSample | None = None
+        self, values: Vector, components: Matrix, covariance: Matrix | None = None
     ) -> Evidence:
-        """Return the evidence about components in the span."""
+        """Return the evidence about components in the span.
+
+        `covariance` is the part of the covariance of h(x) that counts as explained.
+        """
         k, xi, span = len(values), self.pairs[0], self.span
-        explained, optimum = self.explained(components), self.optimum(k, sample)
-        likely = None
-        if sample is not None:
-            likely = float(xi[:k].sum()) + sample.gain + sample.error
-            weight = self.moments.weight / self.divisor
-            if sample.accepted * self.moments.diag_max * weight < self.outside / 2:
-                likely = float(optimum)  # few rows hold most of the residual, and were not drawn
-            likely = min(max(likely, explained), float(optimum))
-        low, high = self.total_lower, self.total_upper
-        share = 100.0 * low / high if high > 0 else 100.0
-        notes = [
-            f"Components in the span of {span.size} point{'s' * (span.size != 1)}. Explained "
-            "shares are of the most that the total variance can be; it is at least "
-            f"{share:.4g} % of that."
-        ]
+        place = f"the span of {span.size} point{'s' * (span.size != 1)}"
+        notes = [f"Components in {place}."]
         if span.rank < span.size:
             negative = ", or belong to eigenvalues no larger than the negative ones"
             notes.append(
@@ -214,60 +195,16 @@ class LandmarkFit:
             )
         if not self.bounded:
             notes.append("The kernel may have negative eigenvalues: all figures are estimates.")
-        kind, sure = "bound" if self.bounded else "estimate", self.confidence
+        certain = Figure(0.0, "bound" if self.bounded else "estimate", self.confidence)
         return Evidence(
-            explained=Figure(explained, kind, sure),
-            bounds=(Figure(float(optimum), kind, optimum.confidence),),
-            total=(Figure(low, kind, sure), Figure(high, kind, sure)),
+            explained=certain.like(self.explained(components, covariance)),
+            bounds={place: certain.like(self.optimum(k))},
+            total=(certain.like(self.total_lower), certain.like(self.total_upper)),
             eigenvalues=values,
             residuals=np.full(k, np.nan),
             spacing=spacing_of(values, xi[k:]),
-            likely=likely,
             notes=tuple(notes),
         )
-
-    def sample(self, k: int, rows: int) -> ResidualSample | None:
-        """Draw rows to see how the residual E outside the span is spread.
-
-        Each is accepted with probability E_ii over the largest k(x, x).
-        """
-        problem, span, diag_max = self.problem, self.span, self.moments.diag_max
-        source, rng, weights = problem.source, problem.rng, problem.source.weights
-        rows = min(rows, source.shape[0])
-        if not self.bounded or k == 0 or rows == 0:
-            return None
-        positive = self.pairs[0][:k] > 0.0
-        xi, Z = self.pairs[0][:k][positive], self.pairs[1][:, :k][:, positive]
-        at = _draw_rows(problem, rows)
-        kernel, points = problem.kernel, cast_rows(source.take(at), np.float64)
-        assert kernel is not None
-        x = Points(points)
-        y = Points(cast_rows(KernelMap(kernel, span.basis.points).near(source), np.float64))
-        h = to_numpy(evaluate(kernel.on, x, y, source.reference, np.float64))
-        f, diag = h @ span.whitener[:, : self.directions], to_numpy(kernel.on_diagonal(x))
-        residuals = np.maximum(diag - np.einsum("ij,ij->i", f, f), 0.0)
-        accepted = np.flatnonzero(rng.random(rows) * diag_max < residuals)
-        rng.shuffle(accepted)  # rows were read in order: pairs must not be neighbors
-        rate = float(np.sum(residuals)) / (rows * diag_max) if diag_max > 0 else 0.0
-        enough = len(accepted) >= _FEW
-        chosen = accepted if enough else rng.permutation(rows)[:_MOST]
-        # A row drawn in proportion to E_ii counts by one over that; else as often as any other.
-        counts = rate * diag_max / residuals[chosen] if enough else np.ones(len(chosen))
-        mean, share = self.moments.mean * problem.center, source.count / problem.divisor
-        v = (h[chosen] - mean) @ Z / np.sqrt(xi)  # entries of unit-variance eigenvectors
-        E = _residual_matrix(problem, points, f, chosen) * (v @ v.T) * share**2
-        w = np.ones(len(chosen)) if weights is None else weights[at[chosen]]
-        own = np.diag(E) * counts * w / source.count
-        E[at[chosen][:, None] == at[chosen]] = 0.0  # a row with itself is in `own`
-        gains = own + counts * (E @ counts) / max(1, len(chosen) - 1)
-        error = 2.0 * float(np.std(gains)) / math.sqrt(len(chosen))  # of a mean over pairs
-        looks = 1 if problem.gap is None else _LOOKS
-        looks *= 1 if span.dtype == np.float64 else 2  # `measure_rounding` may fail, too
-        first, second = np.split(accepted[: len(accepted) // 2 * 2], 2)
-        half = np.arange(len(first))
-        E = _residual_matrix(problem, points, f, accepted)[half, half + len(half)]
-        shares = np.clip(E**2 / (residuals[first] * residuals[second]), 0.0, 1.0)
-        return ResidualSample(shares, float(gains.mean()), error, rate, looks)
 
     def choose(self, values: Vector) -> int:
         """Return the number of components, of those whose variance is above rounding."""
@@ -295,34 +232,16 @@ class LandmarkFit:
         k = self.choose(values)
         return values[:k], components[:, :k]
 
-    def best_axes(self, rows: int, gap: float | None) -> tuple[Axes, ResidualSample | None]:
-        """Return the best components in the span, judged by a sample of rows.
-
-        If they miss the gap, by as many rows as the bound at 99.9 % needs, up to a quarter of all.
-        """
-        k = self.choose(self.pairs[0])
-        values, components = self.pairs[0][:k], self.pairs[1][:, :k]
-        sample = self.sample(k, rows)
-        evidence = self.evidence(values, components, sample)
-        axes = Axes(self.projection(values, components), evidence)
-        if gap is None or evidence.gap <= gap or sample is None or not len(sample.shares):
-            return axes, sample
-        allowed = evidence.explained / (1.0 - gap) - max(float(values.sum()), self.inside(k))
-        mean = (allowed / (self.outside * math.sqrt(k))) ** 2 if allowed > 0 else 0.0
-        if mean <= 1.5 * float(np.mean(sample.shares)):
-            return axes, sample
-        rows = int(3.0 * 2.0 * pairs_needed(mean) / max(sample.accepted, 1e-12))
-        if not SAMPLE_ROWS < rows <= self.problem.source.shape[0] // 4:
-            return axes, sample
-        sample = self.sample(k, rows)
-        return replace(axes, evidence=self.evidence(values, components, sample)), sample
+    def best_axes(self) -> Axes:
+        """Return the best components in the span."""
+        return self.axes(*self.best)
 
     def projection(
         self, values: Vector, components: Matrix, mean_coef: Vector | None = None
     ) -> KernelProjection:
         """Return the fitted map, centered at the projection of the mean or at `mean_coef`."""
         problem, total = self.problem, self.total_upper
-        mean, mean_sq = self.moments.mean * problem.center, self.mean_sq
+        mean, mean_sq = self.mean * problem.center, self.mean_sq
         if mean_coef is None:
             mean_coef = self.mean_coef
         else:
@@ -349,16 +268,24 @@ class LandmarkFit:
             mean_sq=mean_sq * problem.center,
         )
 
-    def axes(
-        self,
-        values: Vector,
-        components: Matrix,
-        mean_coef: Vector | None = None,
-        rows: int = SAMPLE_ROWS,
-    ) -> Axes:
-        """Return components in the span, judged with a sample of so many rows."""
-        evidence = self.evidence(values, components, self.sample(len(values), rows))
+    def axes(self, values: Vector, components: Matrix, mean_coef: Vector | None = None) -> Axes:
+        """Return components in the span, with their evidence."""
+        evidence = self.evidence(values, components)
         return Axes(self.projection(values, components, mean_coef), evidence)
+
+    def along_scores(self) -> Matrix:
+        """Return K_yxHQ for an orthonormal basis Q of the columns beside the rows."""
+        values, U = eigh(self.beside)
+        positive = values > 1e-12 * np.max(values, initial=0.0)
+        return np.asarray(self.across @ (U[:, positive] / np.sqrt(values[positive])))
+
+    def explained_by(self, G: Matrix) -> tuple[Matrix, Matrix]:
+        """Return what bounds the variance that scores explain, as `explained` takes it.
+
+        For orthonormal vectors Q over the rows, G = K_yxHQ: of the variance of the rows, QQᵀ keeps
+        GGᵀ/c along the span, which is that along K_y†G.
+        """
+        return self.span.inverse @ G, G @ G.T / self.divisor
 
 
 def require_finite_kernel(problem: KernelProblem, *sums: Array) -> None:
@@ -376,37 +303,19 @@ def add_rows(total: Any, at: Any, part: Any) -> Any:
     return total
 
 
-def fit_landmarks(problem: KernelProblem, basis: Basis, dtype: Any = None) -> LandmarkFit:
-    """Pass over the rows once, with a basis."""
+def fit_landmarks(
+    problem: KernelProblem, basis: Basis, dtype: Any = None, beside: Beside | None = None
+) -> LandmarkFit:
+    """Pass over the rows once, with a basis; `beside` are columns for every row, such as scores."""
     span, measured = Span(problem.kernel, basis, problem.source, dtype), None
-    moments = problem.source.fold(KernelMoments(span, problem.source, center=problem.center))
+    fold = KernelMoments(span, problem.source, center=problem.center, beside=beside)
+    fold.label = fold.label if beside is None else "certificate"
+    moments = problem.source.fold(fold)
     if span.dtype != np.float64 and span.kernel is not None:
         measured = measure_rounding(problem, span, moments)
         if measured is not None and math.isinf(measured[0]):
-            return fit_landmarks(problem, basis, dtype=np.float64)
+            return fit_landmarks(problem, basis, np.float64, beside)
     return LandmarkFit(problem, span, moments, measured)
-
-
-# What a sample of rows says about the part of a kernel matrix outside the span of landmarks.
-#
-# E = K − N₀ is positive semi-definite. Pairs of rows drawn in proportion to E_ii E_jj have
-# ρ² = E_ij²/(E_ii E_jj) in [0, 1], with the mean ‖E‖_F²/(tr E)².
-
-
-@dataclass(frozen=True)
-class ResidualSample:
-    """Rows drawn in proportion to their residual outside the span."""
-
-    shares: Vector  # ρ² of independent pairs
-    gain: float  # estimate of Σ_k v_kᵀEv_k / c: what the components explain outside the span
-    error: float  # its standard error
-    accepted: float  # share of the rows drawn that were accepted: tr E / (n max k(x, x))
-    looks: int = 1  # samples there may be until one is good enough: all bounds must hold
-
-    def norm(self, trace: float) -> Figure:
-        """Return a bound on ‖E‖_F, given one on tr E."""
-        mean = mean_bound(self.shares, 1.0 - (1.0 - CONFIDENCE) / self.looks)
-        return Figure(trace * math.sqrt(mean), "bound", CONFIDENCE)
 
 
 def mean_bound(x: Vector, confidence: float = CONFIDENCE) -> float:
@@ -420,11 +329,6 @@ def mean_bound(x: Vector, confidence: float = CONFIDENCE) -> float:
     log = math.log(2.0 / (1.0 - confidence))
     spread = math.sqrt(2.0 * float(np.var(x, ddof=1)) * log / s)
     return min(1.0, float(np.mean(x)) + spread + 7.0 * log / (3.0 * (s - 1)))
-
-
-def pairs_needed(mean: float) -> float:
-    """Return how many pairs bound a mean near zero by this."""
-    return 7.0 * math.log(2.0 * _LOOKS / (1.0 - CONFIDENCE)) / (3.0 * max(mean, 1e-12)) + 1.0
 
 
 def measure_rounding(
@@ -460,13 +364,3 @@ def _draw_rows(problem: KernelProblem, size: int) -> Any:
     n, weights = problem.source.shape[0], problem.source.weights
     chance = None if weights is None else weights / weights.sum()
     return np.sort(problem.rng.choice(n, size, p=chance))
-
-
-def _residual_matrix(problem: KernelProblem, points: Any, f: Matrix, at: Any) -> Matrix:
-    """Return rows and columns of E."""
-    assert problem.kernel is not None
-    if not len(at):
-        return np.zeros((0, 0))
-    host = isinstance(points, list) or hasattr(points, "tocsr")
-    rows = take_rows(points, at if host else like(at, points))
-    return np.asarray(np.asarray(kernel_matrix(problem.kernel, rows)) - f[at] @ f[at].T)

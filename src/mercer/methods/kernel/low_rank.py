@@ -14,7 +14,7 @@ from mercer.linalg.upper_blocks import upper_block_rows
 from mercer.methods.base import Cost, Size
 from mercer.methods.kernel.landmark_fit import AFFORDABLE, LandmarkFit
 from mercer.methods.kernel.products import expand_over_rows
-from mercer.methods.kernel.subset import LandmarkMethod, best_axes
+from mercer.methods.kernel.subset import LandmarkMethod
 
 
 class OnRows(LandmarkMethod):
@@ -35,7 +35,7 @@ class OnRows(LandmarkMethod):
         products, passes = cost.products, cost.passes + 1
         memory = cost.memory + 8.0 * size.n * (size.d + 4 * size.components)
         if pairs <= AFFORDABLE:  # for the certificate
-            products, passes = products + 3 * pairs, passes + 4
+            products, passes = products + 2 * pairs, passes + 3
             memory += 2 * 8.0 * size.n * upper_block_rows(size.n, 8, on_device=size.on_device)
         return cost._replace(passes=passes, products=products, memory=memory)
 
@@ -172,7 +172,7 @@ class Cholesky(OnRows):
 
     def solve(self, fit: LandmarkFit) -> Axes:
         if self.on == "basis":
-            return best_axes(fit)
+            return fit.best_axes()
         values, components = fit.best
         # v = HGw/√λ is H K_xy z/√λ, with z of the pivots.
         return expand_over_rows(fit, values, components / (values * fit.divisor), fit.mean_coef)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -13,39 +12,25 @@ from mercer.arrays import (
     Array,
     Matrix,
     Vector,
-    cast,
     column_norms,
     column_signs,
     eigh,
     like,
     namespace,
     orthonormalize,
-    summed,
     to_numpy,
 )
 from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
-from mercer.config import get_config
-from mercer.data import ArraySource, StringSource
-from mercer.kernels.points import Points, cast_rows
-from mercer.linalg import Gram, LowPrecisionGram, Operator
-from mercer.linalg.operator import least_certain
-from mercer.linalg.solvers import Spectrum, krylov, rayleigh_ritz, ritz_pairs
-from mercer.linalg.solvers.spectrum import WarmStart, random_basis
-from mercer.methods.base import within_gap
-from mercer.methods.kernel.exact import Exact, count_positive, exact_axes, rows_in_memory
+from mercer.linalg import Gram, Operator
+from mercer.linalg.solvers import rayleigh_ritz
+from mercer.linalg.solvers.spectrum import random_basis
 from mercer.methods.kernel.landmark_fit import (
     AFFORDABLE,
-    SAMPLE_ROWS,
     LandmarkFit,
-    ResidualSample,
     add_rows,
 )
-from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection, span_variance
 
-# Components beyond those wanted from which products with the kernel matrix start.
-EXTRA = 24
-_BY_PRODUCTS = "Components in the span of a basis, certified by kernel matrix products."
 # Random directions that show what components learned from all rows leave out.
 _PROBES = 4
 # Components that explain less than others by more than this share have not been learned.
@@ -121,7 +106,7 @@ def _judge_expansion(
     one more row.
     """
     problem, k, values = fit.problem, len(sums), projection.eigenvalues
-    gram = Gram(problem.kernel, problem.source, center=problem.center)
+    gram = Gram(problem.kernel, problem.source, center=problem.center, dtype=np.float64)
     roots = to_numpy(gram.roots)
     b = projection.components / like(np.where(roots > 0, roots, 1.0), gram.reference)
     center = projection.mean * roots[:, 0]
@@ -130,91 +115,45 @@ def _judge_expansion(
     T = Q.T @ np.vstack([product, center @ Q[:-1] + projection.mean_sq * Q[-1:]])
     centered = to_numpy(gram.project(like(product, gram.reference)))
     explained = variance_in_span(T, centered, gram.rounding * gram.divisor) / gram.divisor
-    overlaps, scores = R.T @ T @ R, like(centered @ R, gram.reference)
-    Q, R = orthonormalize(scores)
-    evidence = score_evidence(
-        gram,
-        (Q, gram.matmat(Q), R),
-        values,
-        Figure(explained, "bound" if fit.bounded else "estimate"),
-        problem.rng,
-        others=fit.pairs[0][k:],
-        bounds=(fit.optimum(k),) if fit.bounded else (),
-        note="Components are sums over all rows, certified by kernel matrix products.",
-    )
+    evidence = fit.evidence(values, np.zeros((fit.span.size, k)))
     total = max(gram.trace, 0.0)
+    certain = evidence.explained
+    evidence = replace(
+        evidence,
+        explained=certain.like(explained),
+        total=(
+            certain.like(max(0.0, total - gram.rounding)),
+            certain.like(total + gram.rounding),
+        ),
+        notes=("Components are sums over all rows, judged by a kernel matrix product.",),
+    )
     rest = max(0.0, total - float(values.sum()))
+    overlaps = R.T @ T @ R
     return replace(projection, total_variance=total, rest=rest, overlaps=overlaps), evidence
 
 
 def _judge_in_span(
     fit: LandmarkFit, components: Matrix, mean_coef: Vector, projection: KernelProjection
 ) -> tuple[KernelProjection, Evidence]:
-    """Certify the components by their projection on the span of the landmarks."""
-    moments, span = fit.moments, fit.span
-    difference = moments.mean - span.matrix @ mean_coef
-    cross = moments.scatter + moments.weight * np.outer(moments.mean, difference)
+    """Certify the components by the scores of the rows, along the span of the landmarks.
+
+    Components Σ a_i Φ̃(x_i) explain no less than the part of the rows along orthonormal vectors of
+    the span of a: tr((aᵀK̃a)⁻¹aᵀK̃²a) ≥ tr((aᵀa)⁻¹aᵀK̃a). An estimate if they are not centered at
+    the mean of the rows.
+    """
+    moments, span, values = fit.moments, fit.span, projection.eigenvalues
+    difference = fit.mean - span.matrix @ mean_coef
+    cross = fit.scatter + moments.weight * np.outer(fit.mean, difference)
     sums = moments.weight * (difference @ components)
     near = span.inverse @ cross @ components - np.outer(mean_coef, sums)
-    evidence = fit.evidence(projection.eigenvalues, near, fit.sample(near.shape[1], SAMPLE_ROWS))
-    evidence = replace(evidence, explained=Figure(evidence.explained, "estimate")).annotated(
-        "Components are sums over all rows, certified within the span of the basis."
-    )
+    width, U = eigh(components.T @ fit.scatter @ components)
+    positive = width > 1e-12 * np.max(width, initial=0.0)
+    G = fit.scatter @ components @ (U[:, positive] / np.sqrt(width[positive]))
+    evidence = fit.evidence(values, *fit.explained_by(G))
+    evidence = evidence.annotated("Components are sums over all rows, judged in that span.")
+    if np.any(np.abs(sums) > 1e-9 * moments.weight):
+        evidence = replace(evidence, explained=Figure(evidence.explained, "estimate"))
     return replace(projection, overlaps=near.T @ span.matrix @ near), evidence
-
-
-def score_evidence(
-    gram: Gram,
-    scores: tuple[Array, Array, Matrix],
-    values: Vector,
-    explained: Figure,
-    rng: np.random.Generator,
-    *,
-    note: str,
-    others: Vector | None = None,
-    bounds: tuple[Figure, ...] = (),
-) -> Evidence:
-    """Return evidence about components whose scores are WR, given orthonormal W, KW and R.
-
-    W may have further columns. `others` are the eigenvalues that follow, by default Ritz values.
-    """
-    W, product, R = scores
-    k = len(values)
-    spectrum = ritz_pairs(gram, W, product, k)
-    evidence = spectral_evidence(gram, spectrum, k, rng, probe=False)
-    assert spectrum.ritz is not None
-    others = spectrum.ritz[k:] if others is None else others
-    bounds = (*evidence.bounds, *bounds)
-    evidence = replace(
-        evidence,
-        explained=explained,
-        bounds=tuple(Figure(bound, explained.kind, bound.confidence) for bound in bounds),
-        residuals=score_residuals(W[:, :k], product[:, :k], R, values) + gram.rounding,
-        eigenvalues=values,
-        rayleigh=False,
-        spacing=spacing_of(values, others),
-        notes=(note,),
-    )
-    likely = max(likely_optimum(spectrum, others, k), float(explained))
-    return replace(evidence, likely=min(likely, float(evidence.optimum)))
-
-
-def likely_optimum(spectrum: Spectrum, others: Vector, k: int) -> float:
-    """Estimate the most that k components explain: θ + ‖r‖²/s.
-
-    s is the distance to the next eigenvalue, which is known for the landmarks, not the matrix.
-    """
-    values, residuals = spectrum.values[:k], spectrum.residuals[:k]
-    spacing = values - (float(others[0]) if len(others) else 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        more = np.where(spacing > residuals, residuals**2 / spacing, residuals)
-    return float((values + more).sum())
-
-
-def score_residuals(Q: Array, product: Array, R: Matrix, values: Vector) -> Vector:
-    """Return ‖Kv − λv‖ of normalized scores v = QR, given KQ."""
-    unit = R / np.maximum(column_norms(R), 1e-300)
-    return column_norms(to_numpy(product) @ unit - (to_numpy(Q) @ unit) * values)
 
 
 def variance_in_span(T: Matrix, product: Matrix, rounding: float) -> float:
@@ -265,7 +204,7 @@ def expansion_evidence(
     evidence = replace(
         evidence,
         explained=Figure(explained, kind, evidence.explained.confidence),
-        bounds=tuple(Figure(bound, kind, bound.confidence) for bound in evidence.bounds),
+        bounds={name: Figure(b, kind, b.confidence) for name, b in evidence.bounds.items()},
         residuals=residuals,
         eigenvalues=values,
         spacing=spacing_of(values, spectrum.ritz[k:]),
@@ -274,114 +213,3 @@ def expansion_evidence(
         notes=notes,
     )
     return evidence, overlaps
-
-
-def judge_by_products(
-    fit: LandmarkFit,
-    axes: Axes,
-    store: str,
-    sample: ResidualSample | None,
-    *,
-    improve: bool = True,
-) -> Axes:
-    """Certify components by a product with the kernel matrix; improve them if needed."""
-    problem, before = fit.problem, axes.evidence
-    k, (values, components) = len(before.eigenvalues), fit.pairs
-    wide = min(k + EXTRA, max(k, int((values > 1e-9 * values[0]).sum())))
-    source = problem.source
-    A = like(components[:, :wide], source.reference)
-    mean = like(fit.moments.mean * problem.center, source.reference)
-    features = fit.span.features(source, np.float64)
-    scores = features.map(lambda block: (block.rows - mean) @ A, wide).collect()
-    if source.weights is not None:
-        scores = scores * like(np.sqrt(source.weights), scores)[:, None]
-    Q, R = orthonormalize(cast(scores, np.float64))
-    loaded, stored = _precise(fit, rows_in_memory(problem), Exact("krylov", store).stored)
-    gram = Gram(loaded.kernel, loaded.source, center=loaded.center, store=stored, along=Q)
-    unseen = None
-    if sample is not None:  # what the leading components of the landmarks do not see: ξ + ‖E‖_F
-        norm = sample.norm(fit.outside)
-        following = float(values[wide]) if wide < len(values) else 0.0
-        unseen = norm.like(following + float(norm))
-    operator = LowPrecisionGram(gram, unseen)
-    start = WarmStart(Q, gram.first)
-    judged: Evidence | None = None
-    gap, gaps = problem.gap or 0.0, []
-
-    def judge(spectrum: Spectrum) -> Evidence:
-        """Return the evidence of products about the components of the landmarks."""
-        current = spectral_evidence(operator, spectrum, k, problem.rng, probe=False)
-        gaps.append(float(current.gap))
-        certain = least_certain(before.explained, current.explained)
-        return replace(
-            current,
-            explained=Figure(float(before.explained), **certain),
-            eigenvalues=before.eigenvalues,
-            notes=(_BY_PRODUCTS,),
-        )
-
-    def enough(spectrum: Spectrum) -> bool:
-        """The components of the landmarks, or the current ones, are within the gap."""
-        nonlocal judged
-        judged = judge(spectrum)
-        if judged.gap <= gap:
-            return True
-        judged = None
-        if not improve or (len(gaps) > 3 and gaps[-1] > 0.95 * gaps[-4]):
-            return True  # more products would not help
-        return within_gap(replace(problem, source=loaded.source), operator, spectrum)
-
-    spectrum = krylov(operator, k, tol=problem.tol, rng=problem.rng, start=start, enough=enough)
-    if judged is None and improve:
-        k = count_positive(operator, spectrum, k)
-        evidence = spectral_evidence(operator, spectrum, k, problem.rng)
-        return exact_axes(loaded, gram, spectrum, k, evidence)
-    if judged is None:  # the gap was missed: say by how much
-        judged = judge(spectrum)
-    residuals = score_residuals(Q, gram.first, R, values[:wide])[:k] + operator.rounding
-    # The rounding of scores v = HZ adds 2 λ₁ ‖δv‖/‖v‖: a row of H is off by no more than the kernel
-    # values of its row of K, which has all points.
-    among = math.sqrt(float(np.trace(fit.span.matrix)) / gram.amount)
-    sizes = np.sqrt(np.maximum(values[:k], 1e-300) / gram.divisor)
-    residuals += values[0] * gram.rounding * among * column_norms(components[:, :k]) / sizes
-    spacing = spacing_of(values[:k], values[k:])
-    judged = replace(
-        judged, residuals=residuals, residuals_kind="bound", spacing=spacing, rayleigh=False
-    )
-    total = max(gram.trace, 0.0)
-    rest = max(0.0, total - float(values[:k].sum()))
-    assert isinstance(axes.projection, KernelProjection)
-    return Axes(replace(axes.projection, total_variance=total, rest=rest), judged)
-
-
-def _precise(fit: LandmarkFit, problem: KernelProblem, stored: Any) -> tuple[KernelProblem, Any]:
-    """Return the problem, and the precision of its stored matrix: float64 if float32 is lossy."""
-    source = problem.source
-    coarse = np.dtype(source.dtype if stored is None else stored) == np.float32
-    strings = isinstance(source, StringSource)
-    # Float64 rows are not rounded, only their stored kernel values.
-    suits = source.dtype == np.float64 or fit.span.suits_float32(fit.problem.source)
-    if strings or not coarse or (suits and _float32_suffices(fit)):
-        return problem, stored
-    n = source.shape[0]
-    if stored is not None:
-        stored = np.float64 if 4.0 * n * (n + source.shape[1]) <= get_config().budget else None
-    if source.dtype == np.float32 and source.remote is not None:
-        source = source.map(lambda block: cast(block.rows, np.float64), source.shape[1], np.float64)
-    elif source.dtype == np.float32:
-        source = ArraySource(cast(source.collect(), np.float64)).weighted(source.weights)
-    return replace(problem, source=source), stored
-
-
-def _float32_suffices(fit: LandmarkFit) -> bool:
-    """Return whether rounding of float32 products, as between landmarks, leaves most of the gap."""
-    problem, span = fit.problem, fit.span
-    assert problem.kernel is not None
-    y, n = Points(cast_rows(span.basis.points, np.float64)), problem.source.shape[0]
-    with np.errstate(over="ignore", invalid="ignore"):
-        errors = float(np.max(problem.kernel.roundings(y, y, np.float32), initial=0.0))
-    errors += summed(n, np.float32, problem.source.reference)
-    rounding = float(np.finfo(np.float32).eps) * errors * fit.diag_total
-    k = problem.n_leading or span.rank
-    explained = float(fit.pairs[0][:k].sum())
-    return math.sqrt(k) * rounding <= (problem.gap or 0.0) * explained / 4

@@ -30,7 +30,6 @@ from mercer.methods.kernel.exact import (
     require_finite_gram,
     rows_in_memory,
 )
-from mercer.methods.kernel.products import likely_optimum
 from mercer.methods.linear.sketch import NOT_POLISHED, require_columns
 from mercer.problem import KernelProblem
 from mercer.projection import KernelProjection, span_variance, weighted_signs
@@ -196,14 +195,12 @@ def _unpolished(products: SketchProducts) -> Axes | None:
     if gram.psd:
         theta, S = eigh(inner[np.ix_(at, at)]) if k else (np.zeros(0), np.zeros((0, 0)))
         explained = _explained(gram, theta, column_norms(to_numpy(product)[:, at] @ S))
-    likely = min(likely_optimum(spectrum, spectrum.ritz[k:], k), float(evidence.optimum))
     evidence = replace(
         evidence,
         explained=explained,
         residuals=np.full(k, np.nan),
         eigenvalues=values,
         spacing=spacing_of(values, others),
-        likely=max(float(explained), likely),
         notes=(NOT_POLISHED,),
         negative=_negative(gram, spectrum),
     )

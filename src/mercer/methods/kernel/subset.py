@@ -14,7 +14,6 @@ import scipy.linalg.lapack
 from mercer.arrays import eigh, like, namespace, to_numpy
 from mercer.certificate import Axes
 from mercer.checks import is_real
-from mercer.config import get_config
 from mercer.data import PastRows, require_finite_sums
 from mercer.landmarks import Given, Landmarks, as_landmarks
 from mercer.linalg import Gram
@@ -22,12 +21,10 @@ from mercer.linalg.span import Basis, KernelMoments, Span
 from mercer.messages import ParameterError, counted, format_parameter
 from mercer.methods.base import Cost, Method, Size, Streaming
 from mercer.methods.kernel.landmark_fit import (
-    AFFORDABLE,
-    SAMPLE_ROWS,
     LandmarkFit,
     fit_landmarks,
 )
-from mercer.methods.kernel.products import EXTRA, judge_by_products, stack_points
+from mercer.methods.kernel.products import stack_points
 from mercer.methods.preparation import move_rows, require_finite_vectors
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import KernelProjection
@@ -42,6 +39,7 @@ class OnBasis(Method):
     """A method whose components lie in the span of some points, the basis."""
 
     for_rows = False
+    approximates = True
 
     def __init__(self, n_basis: int | float | None = None, select: Any = "uniform") -> None:
         self.n_basis, self.select = n_basis, select
@@ -53,16 +51,12 @@ class OnBasis(Method):
 
     def cost(self, size: Size) -> Cost:
         m, rule = self.points(size.n, size.k), self.rule
-        products = 2.0 * size.n * m * size.d + float(size.n) * m * m
+        squared = float(size.n) * m * m * 8 / size.itemsize  # float64 products
+        products = 2.0 * size.n * m * size.d + squared
         selection = rule.cost(size.n, size.d, m)
         products += selection.work
         memory = 64.0 * m * m + 2.0 * 2**25 + selection.memory
-        pairs = float(size.n) * size.n * size.d
         extra = float(selection.extra_passes)
-        if size.gap is not None and pairs <= AFFORDABLE:  # for the certificate, if need be
-            extra = math.inf
-            products += 2 * pairs
-            memory += 16.0 * size.n * (size.components + size.d)
         # Rules that pass over the rows check them first.
         passes = 1 + size.first_pass + selection.passes + bool(selection.passes)
         return Cost(passes, products, 12.0 * m**3, memory, extra_passes=extra)
@@ -147,22 +141,6 @@ def require_points(wanted: int | None, m: int) -> None:
         )
 
 
-def best_axes(fit: LandmarkFit, rows: int = SAMPLE_ROWS) -> Axes:
-    """Return the best components in the span, judged by a sample of rows.
-
-    If that misses the gap, by products with the kernel matrix, if these are affordable.
-    """
-    gap, shape = fit.problem.gap, fit.problem.source.shape
-    axes, sample = fit.best_axes(rows, gap)
-    if gap is None or axes.evidence.gap <= gap or not rows or not fit.bounded:
-        return axes
-    n, d = shape[0], shape[1] if len(shape) > 1 else 1
-    fits = 16.0 * n * (d + 2 * EXTRA) <= get_config().budget / 2
-    if not fits or float(n) * n * d > AFFORDABLE:
-        return axes
-    return judge_by_products(fit, axes, "none", sample, improve=False)
-
-
 class Subset(LandmarkMethod, Streaming):
     r"""The best components in the span of landmarks, for all rows.
 
@@ -239,10 +217,9 @@ class Subset(LandmarkMethod, Streaming):
     def finish(self, problem: Problem, fold: Any) -> Axes:
         assert isinstance(problem, KernelProblem)
         require_points(problem.n_leading, fold.span.size)  # n_components may have changed
-        return self.solve(LandmarkFit(problem, fold.span, fold), rows=0)
+        return self.solve(LandmarkFit(problem, fold.span, fold))
 
-    def solve(self, fit: LandmarkFit, rows: int = SAMPLE_ROWS) -> Axes:
-        """Return the components; `rows` are drawn for the likely gap."""
+    def solve(self, fit: LandmarkFit) -> Axes:
         if self.centroid not in _CENTROIDS:
             raise ValueError(f"centroid={self.centroid!r} is not one of {', '.join(_CENTROIDS)}.")
         if self.centroid == "basis" and self.rank is not None:
@@ -251,8 +228,8 @@ class Subset(LandmarkMethod, Streaming):
                 f"the scatter about the mean of the rows. Omit one of them."
             )
         if self.centroid == "basis" and fit.problem.center and fit.span.size:
-            return _about_basis_mean(fit, rows)
-        axes = best_axes(fit, rows) if self.rank is None else _of_rank(fit, self.rank, rows)
+            return _about_basis_mean(fit)
+        axes = fit.best_axes() if self.rank is None else _of_rank(fit, self.rank)
         if self.centroid == "span" or not fit.problem.center:
             return axes
         projection = axes.projection
@@ -287,14 +264,14 @@ class Improved(LandmarkMethod):
 
     def solve(self, fit: LandmarkFit) -> Axes:
         values, components = fit.best
-        evidence = fit.evidence(values, components, fit.sample(len(values), SAMPLE_ROWS))
+        evidence = fit.evidence(values, components)
         scale = 1.0 / np.sqrt(values * fit.divisor)
         projection = fit.projection(values, components * scale)
         note = "Scores have unit length: the certificate refers to the span of the components."
         return Axes(replace(projection, overlaps=np.diag(scale**2)), evidence.annotated(note))
 
 
-def _of_rank(fit: LandmarkFit, rank: int, rows: int) -> Axes:
+def _of_rank(fit: LandmarkFit, rank: int) -> Axes:
     """Return components of the incomplete Cholesky decomposition of the covariance."""
     m = fit.span.size
     if not (is_real(rank) and rank == int(rank) and 1 <= rank <= m):
@@ -310,19 +287,19 @@ def _of_rank(fit: LandmarkFit, rank: int, rows: int) -> Axes:
     large = values > 1e-12 * np.max(values, initial=0.0)
     values, components = values[large], coef @ W[:, large] / np.sqrt(values[large])
     k = fit.choose(values)
-    return fit.axes(values[:k], components[:, :k], rows=rows)
+    return fit.axes(values[:k], components[:, :k])
 
 
-def _about_basis_mean(fit: LandmarkFit, rows: int) -> Axes:
+def _about_basis_mean(fit: LandmarkFit) -> Axes:
     """Center at the mean of the landmarks: the scatter about it, K_xy − 1(1ᵀK_y)/m."""
     K, T = fit.span.matrix, fit.span.whitener
-    difference = fit.moments.mean - K.mean(axis=0)
+    difference = fit.mean - K.mean(axis=0)
     C = fit.covariance + fit.moments.weight / fit.divisor * np.outer(difference, difference)
     with serial_blas():
         xi, W = eigh(T.T @ C @ T)
     k = fit.choose(xi)
     values, components = np.maximum(xi[:k], 0.0), T @ W[:, :k]
-    axes = fit.axes(values, components, np.full(len(K), 1.0 / len(K)), rows)
+    axes = fit.axes(values, components, np.full(len(K), 1.0 / len(K)))
     note = "Variances are about the mean of the basis, shares about the mean of the rows."
     return replace(axes, evidence=axes.evidence.annotated(note))
 

@@ -41,6 +41,7 @@ class FrequentDirections(Streaming):
 
     name = "frequent directions"
     for_kernels = False
+    approximates = True
 
     def __init__(self, size: int | None = None) -> None:
         self.size = size
@@ -90,7 +91,7 @@ class FrequentDirections(Streaming):
         lost, explained = fold.loss / divisor + rounding, float(values[:k].sum())
         evidence = Evidence(
             explained=Figure(max(0.0, explained - k * rounding)),
-            bounds=(Figure(explained + k * lost),),
+            bounds={"what the sketch lost": Figure(explained + k * lost)},
             total=(Figure(max(0.0, total - rounding)), Figure(total + rounding)),
             eigenvalues=values[:k],
             residuals=np.full(k, lost),

@@ -256,7 +256,5 @@ class SketchLift(CovarianceProduct):
         scores = cast(small @ self.V, self.centering.dtype)
         if block.weights is not None:
             scores = scores * like(block.weights, scores, self.centering.dtype)[:, None]
-        self.result += self.centering.transposed_times(self.centering(block.rows), scores)
-
-    def spawn(self) -> Self:
-        return type(self)(self.centering, self.V, self.shape, self.sketch, self.small_mean)
+        product = self.centering.transposed_times(self.centering(block.rows), scores)
+        self.sums["result"] += product

@@ -25,7 +25,7 @@ from mercer.linalg.upper_blocks import upper_block_rows
 from mercer.messages import counted
 from mercer.methods.base import Cost, Size, Streaming
 from mercer.methods.kernel.exact import exact_axes, require_finite_gram, rows_in_memory
-from mercer.methods.kernel.landmark_fit import SAMPLE_ROWS, LandmarkFit, fit_landmarks
+from mercer.methods.kernel.landmark_fit import LandmarkFit, fit_landmarks
 from mercer.methods.kernel.products import BETTER, expansion_evidence
 from mercer.methods.kernel.subset import OnBasis
 from mercer.methods.preparation import move_rows
@@ -180,7 +180,7 @@ class Hebbian(OnBasis, Streaming):
         if not self.keeps_rows:
             problem = move_rows(problem)
             landmarks = LandmarkRows(self, fit_landmarks(problem, self.basis(problem)))
-            return self._landmark_axes(landmarks, *self._learn(problem, landmarks), SAMPLE_ROWS)
+            return self._landmark_axes(landmarks, *self._learn(problem, landmarks), 0)
         problem = rows_in_memory(problem)
         gram = Gram(problem.kernel, problem.source, center=problem.center)
         require_finite_gram(problem, gram)
@@ -332,7 +332,7 @@ class Hebbian(OnBasis, Streaming):
         k = fit.choose(values)
         converged = converged and landmarks.leads(values[:k])
         components = fit.span.whitener @ (state.A.T @ S[:, :k])
-        evidence = fit.evidence(values[:k], components, fit.sample(k, sample_rows))
+        evidence = fit.evidence(values[:k], components)
         evidence = evidence.annotated(self._note(state, converged, passes))
         projection = fit.projection(values[:k], components)
         if not self.polish:

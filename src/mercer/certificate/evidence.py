@@ -16,9 +16,12 @@ from mercer.linalg.operator import Figure as Figure
 from mercer.linalg.operator import Operator, least_certain
 from mercer.linalg.solvers import Spectrum, unseen_norm
 from mercer.messages import percent
+from mercer.notebook import as_html, share_bar
 from mercer.projection import Projection
 from mercer.threads import serial_blas
 
+SPECTRUM = "eigenvalues and residuals"
+"""Name of the bounds that an eigensolver gives."""
 # A bound this close to the explained variance, as a share of it, needs no better one.
 _CLOSE = 1e-6
 
@@ -31,8 +34,8 @@ class Evidence:
     ----------
     explained : Figure
         Variance in the span of the components: a bound from below, or an estimate.
-    bounds : tuple of Figure
-        Bounds on the variance that any set of as many components can explain.
+    bounds : dict of str to Figure
+        Bounds on the variance that any set of as many components can explain, by what gave them.
     total : tuple of Figure
         Lower and upper bound on the total variance.
     eigenvalues : ndarray of shape (k,)
@@ -53,6 +56,8 @@ class Evidence:
         The negative eigenvalues of an indefinite kernel that were found, most negative first.
     likely : float or None
         Estimate of the largest variance that any as many components explain.
+    slope : float or None
+        Estimate of what the bound of blocks of s rows exceeds the optimum by, times s.
     rayleigh : bool
         Whether each λ is the Rayleigh quotient of its component, so that its error is quadratic
         in the residual.
@@ -61,7 +66,7 @@ class Evidence:
     """
 
     explained: Figure
-    bounds: tuple[Figure, ...]
+    bounds: dict[str, Figure]
     total: tuple[Figure, Figure]
     eigenvalues: Vector
     residuals: Vector
@@ -70,6 +75,7 @@ class Evidence:
     notes: tuple[str, ...] = ()
     negative: Vector = field(default_factory=functools.partial(np.zeros, 0))
     likely: float | None = None
+    slope: float | None = None
     rayleigh: bool = True
     psd: bool = True
     residuals_kind: str = "bound"
@@ -79,7 +85,15 @@ class Evidence:
         """The best of the bounds: no set of as many components explains more variance."""
         if not len(self.eigenvalues):
             return self.explained.like(0.0)
-        return min((*self.bounds, self.total[1]) if self.psd else self.bounds, key=float)
+        bounds = self.bounds.values()
+        return min((*bounds, self.total[1]) if self.psd else bounds, key=float)
+
+    @property
+    def optimum_from(self) -> str:
+        """What the best of the bounds rests on."""
+        best = min(self.bounds, key=lambda name: float(self.bounds[name]), default="")
+        total = self.psd and (not best or float(self.total[1]) < float(self.bounds[best]))
+        return "the total variance" if total else best
 
     @property
     def gap(self) -> Figure:
@@ -90,7 +104,7 @@ class Evidence:
 
     @property
     def gap_estimate(self) -> Figure:
-        """The likely gap, estimated from a sample of rows or from the residuals; NaN if unknown.
+        """The likely gap, estimated from the bound or from the residuals; NaN if unknown.
 
         It is larger if whole directions were missed, and never above a proven gap.
         """
@@ -122,13 +136,27 @@ class Evidence:
         return replace(
             self,
             explained=self.explained.like(self.explained * factor),
-            bounds=tuple(bound.like(bound * factor) for bound in self.bounds),
+            bounds={name: bound.like(bound * factor) for name, bound in self.bounds.items()},
             total=(low.like(low * factor), high.like(high * factor)),
             eigenvalues=self.eigenvalues * factor,
             residuals=self.residuals * factor,
             spacing=self.spacing * factor,
             negative=self.negative * factor,
             likely=None if self.likely is None else self.likely * factor,
+            slope=None if self.slope is None else self.slope * factor,
+        )
+
+    def bounded_by(self, other: Evidence | None) -> Self:
+        """Return the evidence with the bounds about as many components of the same rows, too."""
+        if other is None or len(other.eigenvalues) != len(self.eigenvalues):
+            return self
+        (low, high), (least, most) = self.total, other.total
+        return replace(
+            self,
+            bounds={**other.bounds, **self.bounds},
+            total=(max(low, least, key=float), min(high, most, key=float)),
+            likely=other.likely if self.likely is None else self.likely,
+            slope=other.slope if self.slope is None else self.slope,
         )
 
     def annotated(self, *notes: str) -> Self:
@@ -145,7 +173,7 @@ class Evidence:
         """
         return cls(
             explained=Figure(min(total, float(values.sum())), "estimate"),
-            bounds=(),
+            bounds={},
             total=(Figure(total), Figure(total)),
             eigenvalues=values,
             residuals=np.full(len(values), np.nan),
@@ -229,9 +257,11 @@ class Certificate(Evidence):
 
     def __str__(self) -> str:
         lines = [self.sentence]
+        if self.optimum_from not in ("", SPECTRUM):
+            lines.append(f"The bound comes from {self.optimum_from}.")
         if not self.converged:
             lines.append("The solver did not meet its tolerance.")
-        if self.likely is not None:
+        if self.likely is not None and self.gap_estimate < 0.9 * self.gap:
             likely = percent(self.gap_estimate, up=True)
             lines.append(f"Probably within {likely} of optimal (estimated).")
         lines += self.notes
@@ -242,12 +272,21 @@ class Certificate(Evidence):
                 f"have no components. Shares are relative to the sum of all eigenvalues, which the "
                 f"negative ones reduce."
             )
-        if len(self.eigenvalues) and not np.all(np.isnan(self.residuals)):
-            lines += self._table()
         return "\n".join(lines)
 
-    def _table(self) -> list[str]:
-        """Return the components, a line each, the first and the last of them."""
+    @property
+    def table(self) -> str:
+        """The components, a line each, the first and the last of them; empty if nothing is known.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from mercer import PCA
+        >>> print(PCA(2).fit(load_iris().data).certificate_.table.splitlines()[0])
+        component      variance   residual      error  angle
+        """
+        if not len(self.eigenvalues) or np.all(np.isnan(self.residuals)):
+            return ""
         lines = [
             f"{'component':>9}  {'variance':>12}  {'residual':>9}  {'error':>9}  angle",
             f"{'':>9}  {'':>12}  {self.residuals_label:>9}  {'estimated':>9}  estimated",
@@ -259,10 +298,22 @@ class Certificate(Evidence):
                 lines += [f"{'…':>9}"] if i == 7 else []
                 continue
             lines.append(f"{i:>9}  {value:12.6g}  {residual:9.1e}  {error:9.1e}  {angle:.2g}°")
-        return lines
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        """Return a bar of what is explained, what might be, and what cannot be, with the text."""
+        explained = 100.0 * min(1.0, max(0.0, float(self.captured)))
+        possible = 100.0 * min(1.0, max(0.0, float(self.optimum_upper)))
+        parts = {
+            "explained": explained,
+            "not excluded": max(0.0, possible - explained),
+            "impossible": max(0.0, 100.0 - max(possible, explained)),
+        }
+        sentence, *others = str(self).split("\n")
+        return share_bar(parts) + as_html(sentence, others, self.table)
 
 
 def certify(problem: Any, axes: Axes) -> Certificate:
@@ -276,7 +327,7 @@ def certify(problem: Any, axes: Axes) -> Certificate:
     evidence, optimum = axes.evidence, axes.evidence.optimum
     unit = float(np.finfo(problem.source.dtype).eps) / 2
     explained, most = float(evidence.explained), float(evidence.total[1])
-    if optimum.kind == "bound":
+    if optimum.kind == "bound" or evidence.explained.kind == "estimate":
         explained, most = min(explained, float(optimum)), float(optimum)
     residuals = evidence.residuals
     lost = 2.0 * unit * (float(residuals.sum()) + len(residuals) * unit * most)
@@ -322,7 +373,7 @@ def spectral_evidence(
     sure = operator.confidence
     return Evidence(
         explained=Figure(max(0.0, float(values.sum()) - slack), "bound", sure),
-        bounds=(Figure(upper + slack, upper.kind, upper.confidence),),
+        bounds={SPECTRUM: Figure(upper + slack, upper.kind, upper.confidence)},
         total=(
             Figure(max(total - rounding, 0.0), "bound", sure),
             Figure(total + rounding, "bound", sure),

@@ -1,0 +1,380 @@
+r"""The partition bound: what random blocks of rows prove about the optimum of all rows.
+
+Let C be the covariance in feature space and σ_k(C) the sum of its k largest eigenvalues, the most
+that k components can explain. Cut the rows into blocks with shares p_b of the weight, means m_b
+and covariances C_b about them. Then :math:`C = \sum_b p_b C_b + D`, where D is the covariance of
+the means. σ_k is convex and at most the trace, and tr C = Σ p_b tr C_b + tr D. Therefore
+
+.. math:: \sigma_k(C) \le \sum_b p_b\,\sigma_k(C_b)
+          + \Bigl(\operatorname{tr} C - \sum_b p_b \operatorname{tr} C_b\Bigr),
+          \qquad \operatorname{tr} C \ge \sum_b p_b \operatorname{tr} C_b.
+
+This holds for every positive semi-definite kernel, every partition and every method: it never looks
+at the components. Blocks of s random rows make it tight. What it exceeds the optimum by is about
+k/s of the variance that the components leave, and 1/s of the total.
+
+Rows that can be centered at their mean before products, as dense rows of linear PCA can, need no
+second term: C is the mean of the second moments of the blocks about that mean, or less.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import (
+    FEW,
+    Array,
+    Vector,
+    cast,
+    confidence,
+    diagonal,
+    empty,
+    like,
+    namespace,
+    numpy_dtype,
+    summed,
+    to_numpy,
+)
+from mercer.certificate.evidence import Axes, Evidence
+from mercer.config import config_context, get_config
+from mercer.data import Block, Source
+from mercer.data.fold import SumFold
+from mercer.data.shuffled import shuffle
+from mercer.kernels import Linear
+from mercer.kernels.base import Kernel
+from mercer.kernels.evaluate import evaluate, evaluate_into, rounded_mean, value_dtype
+from mercer.kernels.points import Points, cast_rows, take_rows
+from mercer.linalg import Moments
+from mercer.linalg.operator import Figure, least_certain
+from mercer.linalg.top_sum import top_sum
+from mercer.messages import format_parameter, percent
+from mercer.problem import KernelProblem, Problem
+from mercer.projection import KernelProjection, LinearProjection
+
+# Rows and columns of a kernel matrix that are computed at a time: the rest is a mirror image.
+_STRIP = 512
+# Bytes for each entry of the Gram matrix of a block: the matrix, copies and its factors.
+BLOCK_BYTES = 28
+# The first blocks and one in so many are cut in halves, to see what smaller blocks lose.
+_HALVED, _SAMPLED = 4, 16
+# Blocks of s rows exceed k/s of what k components leave by about this factor.
+_TYPICAL = 1.2
+# Operations of the bound for a pair of rows in a block, at the rate of large products: for each
+# column, for the value, component and row; and for a row, for itself and each component.
+_PAIR, _SEARCH = (1.5, 300.0, 11.0, 0.22), (6.5e5, 3e4)
+# The bound has stopped moving if blocks of twice the size gained less than this share of the gap.
+_MOVES = 0.05
+# A gap is out of reach if the likely one is so many times as large.
+_HOPELESS = 2.0
+# Larger blocks are mentioned if they would probably leave less than this share of the gap.
+_WORTHWHILE = 0.85
+# Blocks of fewer rows say little; those of more take too long for what they add.
+LEAST_ROWS, MOST_ROWS = 256, 8192
+
+
+@dataclass(frozen=True)
+class BlockGram:
+    """The weighted Gram matrix √w K √w of a block of rows in feature space.
+
+    `center` centers it at the mean of the block. Rows are standardized first by `mean` and
+    `deviation`; sparse rows are only divided.
+    """
+
+    kernel: Kernel
+    dtype: np.dtype[Any]
+    center: bool
+    mean: Vector | None = None
+    deviation: Vector | None = None
+
+    def __call__(self, block: Block) -> tuple[Array, float]:
+        """Return the matrix, or one with the same positive eigenvalues, and its rounding.
+
+        That is a bound in Frobenius norm.
+        """
+        points = Points(self._standardized(block.rows), block.start)
+        with np.errstate(over="ignore", invalid="ignore"):
+            diag = np.abs(to_numpy(self.kernel.on_diagonal(points)).astype(np.float64))
+            dtype = value_dtype(diag, self.dtype)
+            errors = np.asarray(self.kernel.roundings(points, points, dtype)) + FEW
+        if dtype != self.dtype:
+            points = points.double
+        energy, unit = float(block.count @ diag), float(np.finfo(dtype).eps) / 2
+        rounding = unit * math.sqrt(float(block.count @ (diag * errors**2)) * energy)
+        if isinstance(self.kernel, Linear) and not self.center and points.width < len(points):
+            Z = _weighted(points.rows, block.weights)
+            return Z.T @ Z, unit * (summed(len(points), dtype, Z) + FEW) * energy
+        K = symmetric_matrix(self.kernel, points, dtype)
+        K = _weighted(_weighted(K, block.weights).T, block.weights)
+        return (centered(K, block.count) if self.center else K), rounding
+
+    def _standardized(self, rows: Any) -> Any:
+        if self.mean is None or self.deviation is None:
+            return cast_rows(rows, self.dtype)
+        if hasattr(rows, "tocsr"):
+            return rows.multiply(1.0 / self.deviation).tocsr().astype(self.dtype)
+        rows = cast(rows, self.dtype)
+        mean, rest = rounded_mean(self.mean, rows, self.dtype)
+        return (rows - mean - rest) / like(self.deviation, rows, self.dtype)
+
+
+def centered(A: Array, weights: Vector) -> Array:
+    """Center a weighted Gram matrix at the weighted mean of its rows, in place."""
+    dtype, u = numpy_dtype(A), np.sqrt(weights / weights.sum())
+    means = to_numpy(A @ like(u, A, dtype)).astype(np.float64)
+    v = means - float(u @ means) / 2 * u
+    left, right = (like(np.column_stack(x), A, dtype) for x in ((v, u), (u, v)))
+    for start in range(0, len(u), _STRIP):
+        strip = slice(start, min(start + _STRIP, len(u)))
+        A[strip, :] -= left[strip, :] @ right.T
+    return A
+
+
+def _weighted(A: Array, weights: Vector | None) -> Array:
+    return A if weights is None else A * like(np.sqrt(weights), A, numpy_dtype(A))[:, None]
+
+
+def symmetric_matrix(kernel: Kernel, points: Points, dtype: Any) -> Array:
+    """Return the kernel matrix of points; on the host little more than half of it is computed."""
+    n, rows = len(points), points.rows
+    if not (isinstance(rows, (list, np.ndarray)) or points.sparse):
+        return evaluate(kernel.on, points, points, rows, dtype)
+    K = empty((n, n), np.empty(0), dtype)
+    for start in range(0, n, _STRIP):
+        stop = min(start + _STRIP, n)
+        x, y = points.part(slice(start, stop)), points.part(slice(start, n))
+        evaluate_into(kernel.on, x, y, K[start:stop, start:])
+        K[stop:, start:stop] = K[start:stop, stop:].T
+    return K
+
+
+class BlockSums(SumFold):
+    """Sums over blocks of rows: σ_k and the trace of their Gram matrices, rounding, and blocks.
+
+    Of some blocks also the trace, and what the bound loses if they are cut in halves.
+    """
+
+    label = "certificate"
+
+    def __init__(self, gram: BlockGram, k: int, seed: int, rows: int = MOST_ROWS) -> None:
+        self.gram, self.k, self.seed, self.rows = gram, k, seed, rows
+        self.sums = {"blocks": np.zeros(6)}
+
+    def add(self, block: Block) -> None:
+        """Add a block; one of too many rows, such as a chunk of a cluster, in random parts."""
+        rng = np.random.default_rng((self.seed, block.start))
+        parts = max(1, round(block.length / self.rows))
+        if parts == 1:
+            self._add(block, rng)
+            return
+        for at in np.array_split(rng.permutation(block.length), parts):
+            weights = None if block.weights is None else block.weights[at]
+            host = isinstance(block.rows, (list, np.ndarray)) or hasattr(block.rows, "tocsr")
+            rows = take_rows(block.rows, at if host else like(at, block.rows))
+            self._add(Block(block.start, rows, weights), rng)
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return int(self.sums["blocks"][3])
+
+    def _add(self, block: Block, rng: np.random.Generator) -> None:
+        A, rounding = self.gram(block)
+        trace, top = float(diagonal(A).sum()), top_sum(A, self.k, rng)
+        lost, of = 0.0, 0.0
+        at = block.start // self.rows
+        halved = at < _HALVED or at % _SAMPLED == 0
+        if halved and block.length == int(A.shape[0]) > 1:
+            lost, of = self._lost(A, block.count, rng) - top + trace * self.gram.center, trace
+        self.sums["blocks"] += (top, trace, rounding, 1.0, lost, of)
+
+    def _lost(self, A: Array, weights: Vector, rng: np.random.Generator) -> float:
+        """Return the sum of σ_k over the halves of a block, less their traces if centered."""
+        half, total = len(weights) // 2, 0.0
+        for part in (slice(0, half), slice(half, None)):
+            B = namespace(A).asarray(A[part, part], copy=True)
+            B = centered(B, weights[part]) if self.gram.center else B
+            total += top_sum(B, self.k, rng) - float(diagonal(B).sum()) * self.gram.center
+        return total
+
+
+def excess(evidence: Evidence, rows: float, n: int) -> float:
+    """Estimate how far the bound of blocks of so many of n rows is above the optimum."""
+    return _slope(evidence) * max(0.0, 1.0 / rows - 1.0 / n)
+
+
+def _slope(evidence: Evidence) -> float:
+    """Return that excess times the rows: measured, or what is typical."""
+    if evidence.slope is not None:
+        return evidence.slope
+    total, explained = float(evidence.total[1]), float(evidence.explained)
+    return _TYPICAL * len(evidence.eigenvalues) * max(0.0, total - explained) + total
+
+
+def rows_needed(evidence: Evidence, gap: float, n: int) -> float:
+    """Estimate how many of n rows blocks must have to certify a gap; infinite if none will do."""
+    likely = float(evidence.explained) if evidence.likely is None else evidence.likely
+    allowed = float(evidence.explained) / (1.0 - gap) - likely
+    return 1.0 / (allowed / _slope(evidence) + 1.0 / n) if allowed > 0.0 else math.inf
+
+
+def refine(problem: Problem, axes: Axes, rows: int, gap: float | None = None) -> Axes:
+    """Return the components with the bound of random blocks of `rows` rows.
+
+    With a `gap`, the blocks grow until it is certified, as long as that seems possible, the bound
+    moves, and they fit in memory; with a gap of zero, until the bound stops moving. Nothing is
+    computed where no bound holds, or if the one there is would probably not be improved.
+    """
+    evidence, n, k = axes.evidence, problem.source.shape[0], len(axes.evidence.eigenvalues)
+    kernel = problem.kernel if isinstance(problem, KernelProblem) else Linear()
+    if kernel is None or kernel.psd is not True or not k or not evidence.total[1] > 0.0:
+        return axes
+    gram, seed = _gram(problem, kernel, axes), int(problem.rng.integers(2**63))
+    most = min(n, largest_block(problem.source))
+    rows, least = min(rows if gap is None else max(rows, LEAST_ROWS), most), math.inf
+    while rows >= min(LEAST_ROWS, n):
+        likely = max(float(evidence.explained), evidence.likely or 0.0)
+        if gap != 0.0 and likely + excess(evidence, rows, n) >= float(evidence.optimum):
+            break
+        evidence = _refined(problem, evidence, gram, rows, seed)
+        if gap is None or evidence.gap <= gap or rows == most:
+            break
+        bound, explained = float(list(evidence.bounds.values())[-1]), float(evidence.explained)
+        needed = 1.1 * rows_needed(evidence, gap, n)
+        if math.isinf(needed) and evidence.gap_estimate > _HOPELESS * gap > 0.0:
+            break
+        if least - bound < _MOVES * (bound - explained):
+            break
+        least = bound
+        rows = int(min(most, max(1.5 * rows, 2.0 * rows if math.isinf(needed) else needed)))
+    evidence = _advised(evidence, rows, n)
+    projection, total = axes.projection, float(evidence.total[1])
+    if isinstance(projection, KernelProjection) and total < projection.total_variance:
+        rest = max(0.0, total - float(projection.eigenvalues.sum()))
+        projection = replace(projection, total_variance=total, rest=rest)
+    return Axes(projection, evidence)
+
+
+def block_work(n: int, d: int, k: int, rows: float) -> float:
+    """Return the operations of the bound, fitted to measured times."""
+    column, value, component, row = _PAIR
+    pair = column * d + value + component * k + row * rows
+    return n * (rows * pair + _SEARCH[0] + _SEARCH[1] * k)
+
+
+def _advised(evidence: Evidence, rows: int, n: int) -> Evidence:
+    """Say what larger blocks would probably prove, if that is much more."""
+    larger = min(2 * rows, n, MOST_ROWS)
+    if evidence.likely is None or rows not in range(1, larger):
+        return evidence
+    gap = _expected_gap(evidence, larger, n)
+    if not gap < _WORTHWHILE * evidence.gap:
+        return evidence
+    return evidence.annotated(
+        f"Blocks of {larger} rows would probably certify {percent(gap, up=True)}; "
+        f"{format_parameter('certificate', 'tight')} enlarges them."
+    )
+
+
+def _expected_gap(evidence: Evidence, rows: float, n: int) -> float:
+    """Estimate the gap that blocks of so many of n rows will certify."""
+    assert evidence.likely is not None
+    return 1.0 - float(evidence.explained) / (evidence.likely + excess(evidence, rows, n))
+
+
+def largest_block(source: Source) -> int:
+    """Return how many rows a block can have within half of the memory limit."""
+    room, row = get_config().budget // 2, 2 * source.row_bytes
+    row += 2 * math.prod(source.shape[1:]) * source.dtype.itemsize
+    return min(
+        MOST_ROWS, (math.isqrt(row * row + 4 * BLOCK_BYTES * room) - row) // (2 * BLOCK_BYTES)
+    )
+
+
+def _gram(problem: Problem, kernel: Kernel, axes: Axes) -> BlockGram:
+    """Return the Gram matrix of a block of rows of a problem."""
+    dtype = problem.source.dtype
+    if isinstance(problem, KernelProblem):
+        return BlockGram(kernel, dtype, problem.center)
+    plain = _in_units(problem, axes)
+    late = problem.source.sparse and problem.center
+    return BlockGram(kernel, dtype, late, plain.mean, plain.deviation)
+
+
+def _in_units(problem: Problem, axes: Axes) -> LinearProjection:
+    """Return the fitted map for the rows of the problem, which are the user's over a power of 2."""
+    projection, unit = axes.projection, float(np.ldexp(1.0, problem.exponent))
+    assert isinstance(projection, LinearProjection)
+    deviation = projection.deviation / (unit if problem.scale else 1.0)
+    return replace(projection, mean=projection.mean / unit, deviation=deviation)
+
+
+def explained_by_scores(problem: Problem, axes: Axes) -> Figure:
+    """Return the variance in the span of components that need not be orthogonal, in one pass."""
+    plain, source = _in_units(problem, axes), problem.source
+    V = to_numpy(plain.components).astype(np.float64)
+    scores = plain.scores(source, np.float64)
+    moments = Moments(V.shape[1], source.reference, np.float64, center=False)
+    moments.label = "certificate"
+    scores.fold(moments)
+    variance = float(np.trace(np.linalg.lstsq(V.T @ V, np.asarray(moments.scatter))[0]))
+    variance *= scale_of(problem) / problem.divisor
+    rounding = float(np.finfo(np.float64).eps) * sum(source.shape) * plain.total_variance
+    return Figure(max(0.0, variance - rounding))
+
+
+def scale_of(problem: Problem) -> float:
+    """Return the square of the unit of the rows, in which linear variances are measured."""
+    linear = not isinstance(problem, KernelProblem) and not problem.scale
+    return float(np.ldexp(1.0, 2 * problem.exponent)) if linear else 1.0
+
+
+def _refined(
+    problem: Problem, evidence: Evidence, gram: BlockGram, rows: int, seed: int
+) -> Evidence:
+    """Return the evidence with the bound of blocks of so many rows."""
+    sums = BlockSums(gram, len(evidence.eigenvalues), seed, rows)
+    return with_blocks(problem, evidence, with_rows(sums, problem.source))
+
+
+def with_rows(sums: BlockSums, source: Source) -> BlockSums:
+    """Return sums with those over random blocks of rows; the ones passed stay as they are."""
+    n, new, both = source.shape[0], sums.spawn(), sums.spawn()
+    rows = -(-n // max(1, round(n / min(sums.rows, n))))  # blocks of equal size
+    rng = np.random.default_rng((sums.seed, n, sums.blocks))
+    shuffled = shuffle(source, rows, rng, BLOCK_BYTES * rows**2)
+    with config_context(block_rows=rows) if source.remote else nullcontext():
+        shuffled.fold(new)
+    both.merge(sums)
+    both.merge(new)
+    return both
+
+
+def with_blocks(problem: Problem, evidence: Evidence, sums: BlockSums) -> Evidence:
+    """Return the evidence with the bound that sums over blocks give."""
+    k, n = len(evidence.eigenvalues), problem.source.shape[0]
+    rows, scale = n / sums.blocks, scale_of(problem) / problem.divisor
+    top, trace, rounding, _, lost, of = (sums.sums["blocks"] * scale).tolist()
+    slope = max(0.0, lost) * (trace / of) * rows if of > 0.0 else None
+    top, within = top + math.sqrt(k) * rounding, max(0.0, trace - 2.0 * rounding)
+    low, high = evidence.total
+    high = high.like(max(high, within) if sums.gram.center else high)
+    bound = Figure(within, "bound", confidence(problem.source.dtype))
+    if sums.gram.center:
+        low = max(low, bound, key=float)
+    if sums.gram.center and sums.blocks == 1:
+        high = min(high, bound.like(trace + 2.0 * rounding), key=float)
+    elif sums.gram.center:
+        top += max(0.0, float(high) - within)
+        bound = Figure(top, **least_certain(high, bound))
+    name = (
+        f"random blocks of {math.ceil(rows)} rows" if sums.blocks > 1 else "one block of all rows"
+    )
+    bounds = {**evidence.bounds, name: bound.like(top)}
+    evidence = replace(evidence, bounds=bounds, total=(low, high), slope=slope)
+    likely = max(float(evidence.explained), top - excess(evidence, rows, n))
+    return replace(evidence, likely=likely)
