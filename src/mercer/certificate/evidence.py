@@ -11,17 +11,15 @@ import numpy as np
 
 from mercer.arrays import Array, Vector
 from mercer.arrays.linear import FEW, summed
+from mercer.certificate import words
+from mercer.certificate.words import SPECTRUM as SPECTRUM
 from mercer.linalg.bounds import pinching_bound, schur_bound, split_bound, unseen_frobenius
 from mercer.linalg.operator import Figure as Figure
 from mercer.linalg.operator import Operator, least_certain
 from mercer.linalg.solvers import Spectrum, unseen_norm
-from mercer.messages import percent
-from mercer.notebook import as_html, share_bar
 from mercer.projection import Projection
 from mercer.threads import serial_blas
 
-SPECTRUM = "eigenvalues and residuals"
-"""Name of the bounds that an eigensolver gives."""
 # A bound this close to the explained variance, as a share of it, needs no better one.
 _CLOSE = 1e-6
 
@@ -243,36 +241,7 @@ class Certificate(Evidence):
     @property
     def sentence(self) -> str:
         """The certificate in a sentence."""
-        k = len(self.eigenvalues)
-        explain = f"{k} components explain" if k != 1 else "1 component explains"
-        others = f"No {k} components" if k != 1 else "No component"
-        gap, share = self.gap, percent(self.captured)
-        within = percent(max(gap, 1e-6), 4 if gap < 1e-4 else 2, up=True)
-        text = f"{explain} {share} of the variance. {others} can explain"
-        # A limit with as many digits would be rounded up.
-        if percent(self.optimum_upper) == share and gap < 1e-4:
-            return f"{text} noticeably more: this is within {within} of optimal ({gap.label})."
-        upper = percent(self.optimum_upper, up=True)
-        return f"{text} more than {upper} ({gap.label}), so this is within {within} of optimal."
-
-    def __str__(self) -> str:
-        lines = [self.sentence]
-        if self.optimum_from not in ("", SPECTRUM):
-            lines.append(f"The bound comes from {self.optimum_from}.")
-        if not self.converged:
-            lines.append("The solver did not meet its tolerance.")
-        if self.likely is not None and self.gap_estimate < 0.9 * self.gap:
-            likely = percent(self.gap_estimate, up=True)
-            lines.append(f"Probably within {likely} of optimal (estimated).")
-        lines += self.notes
-        if len(self.negative):
-            lines.append(
-                f"The kernel is not positive semi-definite: {len(self.negative)} of the "
-                f"computed eigenvalues are negative, the smallest is {self.negative[0]:.3g}. They "
-                f"have no components. Shares are relative to the sum of all eigenvalues, which the "
-                f"negative ones reduce."
-            )
-        return "\n".join(lines)
+        return words.sentence(self)
 
     @property
     def table(self) -> str:
@@ -285,35 +254,15 @@ class Certificate(Evidence):
         >>> print(PCA(2).fit(load_iris().data).certificate_.table.splitlines()[0])
         component      variance   residual      error  angle
         """
-        if not len(self.eigenvalues) or np.all(np.isnan(self.residuals)):
-            return ""
-        lines = [
-            f"{'component':>9}  {'variance':>12}  {'residual':>9}  {'error':>9}  angle",
-            f"{'':>9}  {'':>12}  {self.residuals_label:>9}  {'estimated':>9}  estimated",
-        ]
-        angles = np.degrees(self.angles)
-        rows = zip(self.eigenvalues, self.residuals, self.eigenvalue_errors, angles, strict=True)
-        for i, (value, residual, error, angle) in enumerate(rows, start=1):
-            if 6 < i < len(self.eigenvalues):
-                lines += [f"{'…':>9}"] if i == 7 else []
-                continue
-            lines.append(f"{i:>9}  {value:12.6g}  {residual:9.1e}  {error:9.1e}  {angle:.2g}°")
-        return "\n".join(lines)
+        return words.table(self)
 
-    def __repr__(self) -> str:
-        return str(self)
+    def __str__(self) -> str:
+        return "\n".join((self.sentence, *words.remarks(self)))
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """Return a bar of what is explained, what might be, and what cannot be, with the text."""
-        explained = 100.0 * min(1.0, max(0.0, float(self.captured)))
-        possible = 100.0 * min(1.0, max(0.0, float(self.optimum_upper)))
-        parts = {
-            "explained": explained,
-            "not excluded": max(0.0, possible - explained),
-            "impossible": max(0.0, 100.0 - max(possible, explained)),
-        }
-        sentence, *others = str(self).split("\n")
-        return share_bar(parts) + as_html(sentence, others, self.table)
+        return words.html(self)
 
 
 def certify(problem: Any, axes: Axes) -> Certificate:

@@ -60,8 +60,8 @@ from mercer.projection import KernelProjection, LinearProjection
 _STRIP = 512
 # Bytes for each entry of the Gram matrix of a block: the matrix, copies and its factors.
 BLOCK_BYTES = 28
-# The first blocks and one in so many are cut in halves, to see what smaller blocks lose.
-_HALVED, _SAMPLED = 4, 16
+# Blocks of so many rows at first, then one in so many, are halved to see what that loses.
+_HALVED, _SAMPLED = 2048, 16
 # Blocks of s rows exceed k/s of what k components leave by about this factor.
 _TYPICAL = 1.2
 # Operations of the bound for a pair of rows in a block, at the rate of large products: for each
@@ -109,7 +109,7 @@ class BlockGram:
             Z = _weighted(points.rows, block.weights)
             return Z.T @ Z, unit * (summed(len(points), dtype, Z) + FEW) * energy
         K = symmetric_matrix(self.kernel, points, dtype)
-        K = _weighted(_weighted(K, block.weights).T, block.weights)
+        K = _weighted(_weighted(K, block.weights).T, block.weights).T  # rows again lie in order
         return (centered(K, block.count) if self.center else K), rounding
 
     def _standardized(self, rows: Any) -> Any:
@@ -187,7 +187,7 @@ class BlockSums(SumFold):
         trace, top = float(diagonal(A).sum()), top_sum(A, self.k, rng)
         lost, of = 0.0, 0.0
         at = block.start // self.rows
-        halved = at < _HALVED or at % _SAMPLED == 0
+        halved = at * self.rows < _HALVED or at % _SAMPLED == 0
         if halved and block.length == int(A.shape[0]) > 1:
             lost, of = self._lost(A, block.count, rng) - top + trace * self.gram.center, trace
         self.sums["blocks"] += (top, trace, rounding, 1.0, lost, of)
@@ -259,11 +259,15 @@ def refine(problem: Problem, axes: Axes, rows: int, gap: float | None = None) ->
     return Axes(projection, evidence)
 
 
-def block_work(n: int, d: int, k: int, rows: float) -> float:
-    """Return the operations of the bound, fitted to measured times."""
+def block_work(n: int, d: int, k: int, rows: float, *, kernel: bool = True) -> float:
+    """Return the operations of the bound, fitted to measured times.
+
+    Blocks of more rows than columns are their columns' products, if they are not kernels'.
+    """
     column, value, component, row = _PAIR
-    pair = column * d + value + component * k + row * rows
-    return n * (rows * pair + _SEARCH[0] + _SEARCH[1] * k)
+    width = rows if kernel else min(rows, d)
+    search = width * (value + component * k + row * width) + _SEARCH[0] + _SEARCH[1] * k
+    return n * (width * column * d + width / rows * search) if rows else 0.0
 
 
 def _advised(evidence: Evidence, rows: int, n: int) -> Evidence:

@@ -127,7 +127,8 @@ class KernelPCA(KernelModel):
         Eigenvectors of that matrix; only if the method is exact.
     explained_variance_, explained_variance_ratio_ : array of shape (k,)
         Variance along each component, λ/(n−1), and its fraction of the total, the trace of the
-        matrix over n−1. With center=False both are about the origin of feature space.
+        matrix over n−1: of its upper bound if only bounds are known, `certificate_.total`. With
+        center=False both are about the origin of feature space.
     X_fit_ : rows or None
         Rows or basis points that new rows are compared with; None for random features. A Dask
         array if X is one and all rows are stored.

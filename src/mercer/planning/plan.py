@@ -156,9 +156,12 @@ class Plan:
         low, high = 0, size.n
         while low < high:
             rows = (low + high + 1) // 2
-            fits = block_work(size.n, size.d, size.components, rows) <= work
-            low, high = (rows, high) if fits else (low, rows - 1)
+            low, high = (rows, high) if self._block_work(rows) <= work else (low, rows - 1)
         return min(low, MOST_ROWS) if low >= min(LEAST_ROWS, size.n) else 0
+
+    def _block_work(self, rows: int) -> float:
+        size = self.size
+        return block_work(size.n, size.d, size.components, rows, kernel=size.kernel)
 
     @property
     def certificate_passes(self) -> float:
@@ -222,8 +225,9 @@ class Plan:
         if rows := self.block_rows:
             label, most = f"bound, blocks of {rows}", self.certificate_passes
             passes = "any" if math.isinf(most) else f"0 to {most}"
-            work = block_work(size.n, size.d, size.components, rows)
-            memory = format_bytes(BLOCK_BYTES * rows**2)
+            work = self._block_work(rows)
+            width = rows if size.kernel else min(rows, size.d)
+            memory = format_bytes(BLOCK_BYTES * width**2 + 2 * rows * size.d * size.itemsize)
             seconds = f"{work * size.itemsize / 8 / measured().products:.2g}"
             lines.append(f"   {label:<24}{passes:>{wide}}{work:>12.1e}{memory:>11}{seconds:>10}")
         return "\n".join(lines)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.arrays import eigh
+from mercer.arrays import eigh, on_accelerator
 from mercer.certificate import Axes, Evidence
 from mercer.certificate.partition import block_work, largest_block, refine, rows_needed
 from mercer.config import get_config
@@ -27,10 +27,13 @@ _FIRST, _EACH = 250, 4
 _GROWTH, _EXPLORING = 4.0, 10.0
 # What a gap usually takes: points, and rows of a block for each component over the gap.
 _USUAL, _USUAL_ROWS, _SMALLEST = 1500, 5.0, 1e-3
-# The share of the gap that a prediction may use.
-_MARGIN = 0.8
+# The share of the gap that a prediction may use: at first, and once blocks were seen.
+_MARGIN, _CLOSER = 0.8, 0.95
 # Rates at which the loss of a basis falls with its size, if they cannot be measured.
 _SLOWEST, _FASTEST = 0.5, 4.0
+# Operations of products in the time of one of LAPACK's, and of a basis besides its operations: on
+# the host, and on a device, where both wait.
+_LAPACK, _START = (4.0, 400.0), (0.0, 5e12)
 NEEDED = "The requested gap needs"
 """Start of the note that says what the gap would take."""
 
@@ -80,7 +83,8 @@ class Adaptive(Method):
         k, gap = size.components, size.gap or _SMALLEST
         basis = Subset(min(size.n, _USUAL)).cost(replace(size, gap=None)).products
         usual = basis + block_work(size.n, size.d, k, min(size.n, _USUAL_ROWS * k / gap))
-        products = first.products + min(usual, exact.products)
+        # A first look tells whether all rows are cheaper: until then, half of that is expected.
+        products = first.products + _START[size.on_device] + min(usual, exact.products / 2)
         memory = max(first.memory, exact.memory)
         return first._replace(products=products, memory=memory, extra_passes=math.inf)
 
@@ -118,14 +122,15 @@ class Adaptive(Method):
     def _size(self, problem: KernelProblem) -> Size:
         n, *d = problem.source.shape
         k, itemsize = problem.n_components, problem.source.dtype.itemsize
-        return Size(n, d[0] if d else 1, k, itemsize=itemsize, kernel=True)
+        there = on_accelerator(problem.source.reference)
+        return Size(n, d[0] if d else 1, k, itemsize=itemsize, kernel=True, on_device=there)
 
     def _most_work(self, size: Size) -> float:
         """Return the operations of kernel PCA of all rows."""
         if self.store is None:
             return math.inf
         cost = Exact("krylov", self.store).cost(size)
-        return cost.products + 4 * cost.factor
+        return cost.products + _LAPACK[size.on_device] * cost.factor
 
 
 def _bounded(problem: KernelProblem, fit: LandmarkFit, known: Evidence, rows: int) -> Axes:
@@ -135,7 +140,10 @@ def _bounded(problem: KernelProblem, fit: LandmarkFit, known: Evidence, rows: in
 
 
 class Step(NamedTuple):
-    """Sizes of a basis and of blocks that should certify the gap, and their operations."""
+    """Sizes of a basis and of blocks that should certify the gap, and their operations.
+
+    Without rows, the bound of the span should suffice.
+    """
 
     points: int
     rows: int
@@ -146,15 +154,16 @@ def _next_step(fit: LandmarkFit, evidence: Evidence, gap: float, size: Size) -> 
     """Return the cheapest step that should certify the gap; None if none fits in memory."""
     m, n, k = fit.span.size, size.n, len(evidence.eigenvalues)
     optimum, rate = _predicted_optimum(fit, k)
+    margin = _MARGIN
     if evidence.likely is not None:
-        optimum = evidence.likely
+        optimum, margin = evidence.likely, _CLOSER
     loss = max(optimum - float(evidence.explained), 1e-12 * optimum)
-    best, most = None, min(n, largest_block(fit.problem.source))
+    best, most = _span_step(fit, k, _MARGIN * gap, size), min(n, largest_block(fit.problem.source))
     points = float(m)
     while points <= n:
         explained = optimum - loss * (m / points) ** rate
         grown = replace(evidence, explained=evidence.explained.like(explained), likely=optimum)
-        rows = rows_needed(grown, _MARGIN * gap, n)
+        rows = rows_needed(grown, margin * gap, n)
         if rows <= most:
             work = block_work(n, size.d, k, rows)
             work += _operations(points, size) if points > m else 0.0
@@ -162,6 +171,30 @@ def _next_step(fit: LandmarkFit, evidence: Evidence, gap: float, size: Size) -> 
                 best = Step(int(points), math.ceil(rows), work)
         points = points * 1.1 if points < n else math.inf
     return best
+
+
+def _span_step(fit: LandmarkFit, k: int, gap: float, size: Size) -> Step | None:
+    """Return the step to a basis whose span should certify the gap by what it leaves out."""
+    m, allowed = fit.span.size, gap / (1.0 - gap) * float(fit.pairs[0][:k].sum())
+    half = _outside_part(fit, m // 2)
+    if not (fit.outside > 0.0 < allowed and half > fit.outside):
+        return None
+    with np.errstate(over="ignore"):
+        points = m * float(np.power(fit.outside / allowed, 1.0 / math.log2(half / fit.outside)))
+    points = max(points, m + 1.0)
+    work = _operations(points, size) if points <= size.n else math.inf
+    return Step(math.ceil(points), 0, work) if math.isfinite(work) else None
+
+
+def _outside_part(fit: LandmarkFit, m: int) -> float:
+    """Return the energy of the rows outside the span of the first m points."""
+    values, U = eigh(fit.span.matrix[:m, :m])
+    large = values > 1e-10 * np.max(values, initial=0.0)
+    T = U[:, large] / np.sqrt(values[large])
+    share = fit.moments.weight / fit.divisor
+    mean_sq = share * float(((T.T @ fit.mean[:m]) ** 2).sum())
+    inside = float(np.einsum("ij,ij->", T, fit.covariance[:m, :m] @ T))
+    return float(fit.diag_total) - inside - mean_sq
 
 
 def _predicted_optimum(fit: LandmarkFit, k: int) -> tuple[float, float]:
@@ -189,7 +222,7 @@ def _operations(m: float, size: Size) -> float:
     cost = Subset(int(min(m, size.n))).cost(size)
     if cost.memory > get_config().budget:
         return math.inf
-    return cost.products + 4 * cost.factor  # LAPACK's take about four times as long
+    return cost.products + _LAPACK[size.on_device] * cost.factor + _START[size.on_device]
 
 
 def _order(problem: KernelProblem) -> Any:
