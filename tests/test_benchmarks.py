@@ -79,3 +79,16 @@ def test_beyond():
     assert all(row.ours < 2**30 for row in rows[1::2])
     assert "reads 1." in rows[0].note or "reads 2." in rows[0].note
     assert len(report.table(rows).splitlines()) == len(rows) + 1
+
+
+@pytest.mark.slow
+def test_certificates():
+    from benchmarks import certificates, report
+
+    rows = certificates.run(1, quick=True)
+    gaps = [row for row in rows if row.measure == "certified gap"]
+    if not gaps:
+        pytest.skip(rows[0].note)
+    assert all(0.0 <= row.ours < 1.0 for row in gaps)
+    assert all(row.peer <= row.ours + 1e-6 for row in gaps if row.peer is not None)
+    assert len(report.table(rows).splitlines()) == len(rows) + 1

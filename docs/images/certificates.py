@@ -15,7 +15,7 @@ from mercer.methods import Subset
 from mercer.problem import KernelProblem
 from mercer.rules import Count
 
-_K, _BASES, _BLOCKS = 10, {250: "#d55e00", 1000: "#0072b2"}, (250, 500, 1000, 2000, 4000)
+_K, _BASES, _BLOCKS = 10, {250: "#d55e00", 1000: "#0072b2"}, (256, 500, 1000, 2000, 4000)
 _SETS = {"MNIST": "mnist.npz", "USPS": "usps.npz", "satellite": "satellite.npz"} | {
     "letter": "letter.npz"
 }

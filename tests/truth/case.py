@@ -164,7 +164,8 @@ def of_scores(fitted, kernel):
     if model.batch or not model.again:
         return
     other = clone(model.estimator)
-    with config_context(block_rows=model.again), warnings.catch_warnings():
+    settings = config_context(block_rows=model.again)
+    with settings, small_blocks(model.bound), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         together = other.fit_transform(found.X, sample_weight=found.weights)
         after = other.transform(found.X)

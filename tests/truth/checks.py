@@ -240,13 +240,13 @@ def totals(fitted):
     notes = fitted.certificate.notes
     over_basis = any("span of" in n or "in that span" in n for n in notes)
     low, high = fitted.certificate.total
+    if 0 < true < 1e-300:  # beyond what float64 holds
+        return
     if low.kind == high.kind == "bound":
         within = low <= true + allowed and high >= true - allowed
         bracket = lambda: f"total in {low!r} to {high!r}, and it is {_f(true)}"  # noqa: E731
         yield look("total", within, bracket, sure_of(low) and sure_of(high))
     text = lambda: f"total_variance={total!r}, and it is {_f(true)}"  # noqa: E731
-    if 0 < true < 1e-300:  # beyond what float64 holds
-        return
     if over_basis:
         if truth.psd:
             yield look("total", total >= true - allowed, text)

@@ -14,6 +14,7 @@ from mercer.arrays.linear import column_signs as column_signs
 from mercer.arrays.linear import confidence as confidence
 from mercer.arrays.linear import device_lapack as device_lapack
 from mercer.arrays.linear import diagonal as diagonal
+from mercer.arrays.linear import double_product as double_product
 from mercer.arrays.linear import drift as drift
 from mercer.arrays.linear import eigh as eigh
 from mercer.arrays.linear import eigvalsh as eigvalsh

@@ -35,6 +35,8 @@ _SERIAL = 1000
 _THREADED = 32
 # One smaller than this is not worth the way to a device.
 _HELPED = 500
+# Rows that are cast to float64 at a time.
+_ROWS = 512
 # Fewer entries than this are faster on the host.
 _LEAST = 2**18
 _THERE = {np.matmul, np.add, np.subtract, np.multiply, np.true_divide}
@@ -229,6 +231,13 @@ def squares(A: Array) -> float:
 def diagonal(A: Array) -> Vector:
     """Return the diagonal, on the host, float64."""
     return to_numpy(namespace(A).linalg.diagonal(A)).astype(np.float64)
+
+
+def double_product(A: Array, V: Array) -> Array:
+    """Return A @ V in float64, some rows of A at a time."""
+    n, xp = int(A.shape[0]), namespace(V)
+    strips = (slice(start, min(start + _ROWS, n)) for start in range(0, n, _ROWS))
+    return xp.concat([cast(A[strip, :], np.float64) @ V for strip in strips])
 
 
 def longest_column(A: Array) -> float:

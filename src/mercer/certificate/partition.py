@@ -33,6 +33,7 @@ from mercer.arrays import (
     cast,
     confidence,
     diagonal,
+    double_product,
     empty,
     like,
     namespace,
@@ -58,6 +59,9 @@ from mercer.projection import KernelProjection, LinearProjection
 
 # Rows and columns of a kernel matrix that are computed at a time: the rest is a mirror image.
 _STRIP = 512
+# Rounding of a centered matrix, as a share of its trace before: of two products and two differences
+# for each entry, in unit roundoffs; and of means, sums in float64, for each row.
+_CENTERING, _MEANS = 64.0, 2.0 * float(np.finfo(np.float64).eps)
 # Bytes for each entry of the Gram matrix of a block: the matrix, copies and its factors.
 BLOCK_BYTES = 28
 # Blocks of so many rows at first, then one in so many, are halved to see what that loses.
@@ -97,20 +101,26 @@ class BlockGram:
         That is a bound in Frobenius norm.
         """
         points = Points(self._standardized(block.rows), block.start)
+        wanted = np.dtype(np.float64) if points.is_extreme else self.dtype
+        points = points.double if points.is_extreme else points
         with np.errstate(over="ignore", invalid="ignore"):
             diag = np.abs(to_numpy(self.kernel.on_diagonal(points)).astype(np.float64))
-            dtype = value_dtype(diag, self.dtype)
+            dtype = value_dtype(diag, wanted)
             errors = np.asarray(self.kernel.roundings(points, points, dtype)) + FEW
-        if dtype != self.dtype:
+        if dtype != wanted:
             points = points.double
         energy, unit = float(block.count @ diag), float(np.finfo(dtype).eps) / 2
         rounding = unit * math.sqrt(float(block.count @ (diag * errors**2)) * energy)
         if isinstance(self.kernel, Linear) and not self.center and points.width < len(points):
-            Z = _weighted(points.rows, block.weights)
+            Z = points.rows.toarray() if points.sparse else points.rows
+            Z = _weighted(Z, block.weights)
             return Z.T @ Z, unit * (summed(len(points), dtype, Z) + FEW) * energy
         K = symmetric_matrix(self.kernel, points, dtype)
         K = _weighted(_weighted(K, block.weights).T, block.weights).T  # rows again lie in order
-        return (centered(K, block.count) if self.center else K), rounding
+        if not self.center:
+            return K, rounding
+        rounding += (_CENTERING * unit + _MEANS * len(points)) * energy
+        return centered(K, block.count), rounding
 
     def _standardized(self, rows: Any) -> Any:
         if self.mean is None or self.deviation is None:
@@ -125,7 +135,7 @@ class BlockGram:
 def centered(A: Array, weights: Vector) -> Array:
     """Center a weighted Gram matrix at the weighted mean of its rows, in place."""
     dtype, u = numpy_dtype(A), np.sqrt(weights / weights.sum())
-    means = to_numpy(A @ like(u, A, dtype)).astype(np.float64)
+    means = to_numpy(double_product(A, like(u, A, np.float64)))
     v = means - float(u @ means) / 2 * u
     left, right = (like(np.column_stack(x), A, dtype) for x in ((v, u), (u, v)))
     for start in range(0, len(u), _STRIP):
@@ -184,7 +194,7 @@ class BlockSums(SumFold):
 
     def _add(self, block: Block, rng: np.random.Generator) -> None:
         A, rounding = self.gram(block)
-        trace, top = float(diagonal(A).sum()), top_sum(A, self.k, rng)
+        trace, top = float(diagonal(A).sum()), top_sum(A, self.k, rng, rounding)
         lost, of = 0.0, 0.0
         at = block.start // self.rows
         halved = at * self.rows < _HALVED or at % _SAMPLED == 0
@@ -218,8 +228,8 @@ def _slope(evidence: Evidence) -> float:
 def rows_needed(evidence: Evidence, gap: float, n: int) -> float:
     """Estimate how many of n rows blocks must have to certify a gap; infinite if none will do."""
     likely = float(evidence.explained) if evidence.likely is None else evidence.likely
-    allowed = float(evidence.explained) / (1.0 - gap) - likely
-    return 1.0 / (allowed / _slope(evidence) + 1.0 / n) if allowed > 0.0 else math.inf
+    allowed, slope = float(evidence.explained) / (1.0 - gap) - likely, _slope(evidence)
+    return max(LEAST_ROWS, slope / (allowed + slope / n)) if allowed > 0.0 else math.inf
 
 
 def refine(problem: Problem, axes: Axes, rows: int, gap: float | None = None) -> Axes:
@@ -320,9 +330,11 @@ def _in_units(problem: Problem, axes: Axes) -> LinearProjection:
 def explained_by_scores(problem: Problem, axes: Axes) -> Figure:
     """Return the variance in the span of components that need not be orthogonal, in one pass."""
     plain, source = _in_units(problem, axes), problem.source
+    # As they are returned: rounded to the precision of the rows.
+    plain = replace(plain, components=cast(plain.components, source.dtype))
     V = to_numpy(plain.components).astype(np.float64)
     scores = plain.scores(source, np.float64)
-    moments = Moments(V.shape[1], source.reference, np.float64, center=False)
+    moments = Moments(V.shape[1], source.reference, np.float64, center=problem.center)
     moments.label = "certificate"
     scores.fold(moments)
     variance = float(np.trace(np.linalg.lstsq(V.T @ V, np.asarray(moments.scatter))[0]))

@@ -82,12 +82,12 @@ def table(certificate: Certificate) -> str:
 
 def html(certificate: Certificate) -> str:
     """Return a bar of what is explained, what might be, and what cannot be, with the text."""
-    explained = 100.0 * min(1.0, max(0.0, float(certificate.captured)))
-    possible = 100.0 * min(1.0, max(0.0, float(certificate.optimum_upper)))
+    explained = min(1.0, max(0.0, float(certificate.captured)))
+    possible = min(1.0, max(0.0, float(certificate.optimum_upper)))
     parts = {
         "explained": explained,
         "not excluded": max(0.0, possible - explained),
-        "impossible": max(0.0, 100.0 - max(possible, explained)),
+        "impossible": 1.0 - max(possible, explained),
     }
     return share_bar(parts) + as_html(
         sentence(certificate), remarks(certificate), table(certificate)

@@ -29,6 +29,9 @@ class Entrywise(Mapped):
         rows = self.changed(Block(start, rows, None))
         return rows.astype(self.dtype) if self.sparse else cast(rows, self.dtype)
 
+    def gather(self, at: npt.NDArray[Any]) -> Array:
+        return self.apply(0, self.source.gather(at))
+
 
 class ScaledSource(Entrywise):
     """Rows divided by a power of two, which loses nothing."""

@@ -14,6 +14,7 @@ from mercer.arrays import (
     Vector,
     cast,
     diagonal,
+    double_product,
     eigh,
     eigvalsh,
     is_positive_definite,
@@ -38,16 +39,17 @@ _MORE = 16
 _CLOSE = 1e-3
 # Most steps of block Krylov beyond those that give enough Ritz vectors.
 _STEPS = 24
-# Rows of the matrix that are cast to float64 at a time.
-_STRIP = 512
 # What may be unseen, as shares of the last eigenvalue wanted: the larger, the sooner it is proven.
 _EASY, _LAST = (0.9, 0.8), (1.1, 2.0)
 # Diagonal blocks that are factorized in place of the whole: more of them cost less, prove less.
 _PARTS = (4, 2, 1)
 
 
-def top_sum(A: Array, k: int, rng: Generator) -> float:
-    r"""Bound λ_1 + … + λ_k of a positive semi-definite matrix from above, closely.
+def top_sum(A: Array, k: int, rng: Generator, rounding: float = 0.0) -> float:
+    r"""Bound λ_1 + … + λ_k of a matrix from above, closely.
+
+    The matrix is no farther than `rounding`, in Frobenius norm and in trace, from one that is
+    positive semi-definite.
 
     A few steps of block Krylov find p > k Ritz vectors V, with Θ = VᵀAV and B = AV − VΘ. If δI − C
     has a Cholesky factor, C = (I − VVᵀ)A(I − VVᵀ), then C, which V does not see, has no eigenvalue
@@ -58,14 +60,13 @@ def top_sum(A: Array, k: int, rng: Generator) -> float:
     trace = max(0.0, float(diagonal(A).sum()))
     unit = float(np.finfo(dtype).eps) / 2
     if k >= s or trace == 0.0:
-        return trace
+        return trace + rounding
     if s <= _DENSE or k > _SHARE * s:
         values = eigvalsh(to_numpy(A).astype(np.float64))
-        return min(trace, float(values[s - k :].sum()) + 1e-13 * s * trace)
+        return min(trace + rounding, float(values[s - k :].sum()) + 1e-13 * s * trace)
     V, guess = _ritz_vectors(A, k, rng)
     p, size = int(V.shape[1]), math.sqrt(squares(A))
-    strips = [slice(start, min(start + _STRIP, s)) for start in range(0, s, _STRIP)]
-    product = namespace(V).concat([cast(A[strip, :], np.float64) @ V for strip in strips])
+    product = double_product(A, V)
     T = to_numpy(V.T @ product)
     ritz, U = eigh((T + T.T) / 2)
     B = to_numpy(product - V @ like(T, V)) @ U
@@ -73,8 +74,10 @@ def top_sum(A: Array, k: int, rng: Generator) -> float:
     half = cast(product - 0.5 * V @ like(T, V), dtype)
     # Of products in the precision of A with V rounded to it, in Frobenius norm.
     error = 4.0 * unit * (summed(p, dtype, A) + FEW) * math.sqrt(p) * size
-    unseen = _unseen(A, cast(V, dtype), half, _trials(ritz, coupling, guess, k)) + error
-    return min(trace, _bound(ritz, coupling, unseen, k) + 1e-14 * s * math.sqrt(k * p) * size)
+    trials = _trials(ritz, coupling, guess, k)
+    unseen = _unseen(A, cast(V, dtype), half, trials, error, rounding)
+    best = _bound(ritz, coupling, unseen, k) + 1e-14 * s * math.sqrt(k * p) * size
+    return min(trace + rounding, best)
 
 
 def _ritz_vectors(A: Array, k: int, rng: Generator) -> tuple[Array, float]:
@@ -120,11 +123,14 @@ def _bound(ritz: Vector, coupling: Matrix, unseen: float, k: int) -> float:
     return bound if math.isfinite(bound) else split_bound(ritz, coupling, unseen, k)
 
 
-def _unseen(A: Array, V: Array, half: Array, trials: list[float]) -> float:
+def _unseen(
+    A: Array, V: Array, half: Array, trials: list[float], error: float, rounding: float
+) -> float:
     """Return the first trial that bounds the eigenvalues of C = A − VHᵀ − HVᵀ, by Cholesky factors.
 
-    The largest is at most the sum of those of the diagonal blocks of C, which are cheaper to
-    factorize and suffice if it is well below the bound.
+    If C is positive semi-definite, the largest is at most the sum of those of its diagonal blocks,
+    which are cheaper to factorize and suffice if it is well below the bound. Each block is off by
+    its part of `error`, and C by `rounding` from a semi-definite matrix.
     """
     s, dtype = int(A.shape[0]), numpy_dtype(A)
     xp = namespace(A)
@@ -136,7 +142,8 @@ def _unseen(A: Array, V: Array, half: Array, trials: list[float]) -> float:
             if all(_is_below(A, left, right, span, bound / len(spans)) for span in spans):
                 # A matrix that has a factor by rounding is off by at most (size + 1) u its trace.
                 unit = (summed(size + 1, dtype, A) + FEW) * float(np.finfo(dtype).eps) / 2
-                return bound * (1.0 + size * unit)
+                off = math.sqrt(parts) * error + (parts + 1) * (parts > 1) * rounding
+                return bound * (1.0 + size * unit) + off
     return math.inf
 
 
