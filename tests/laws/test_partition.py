@@ -198,6 +198,64 @@ def test_larger_blocks_are_tighter():
     assert 0.999 * values.sum() <= low <= values.sum()
 
 
+@pytest.mark.parametrize("weighed", [False, True])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "tiny float32", "huge float32"])
+def test_rows_about_the_origin(kind, weighed):
+    """Blocks of more rows than columns: the products of the columns, at any scale."""
+    rng = np.random.default_rng(15)
+    X = rng.standard_normal((300, 7)) * (rng.random((300, 7)) < 0.4)
+    unit = {"tiny float32": 1e-25, "huge float32": 1e18}.get(kind, 1.0)
+    rows = (X * unit).astype(np.float32) if unit != 1.0 else X
+    exact = rows.astype(np.float64) / unit
+    weights = rng.integers(0, 4, 300).astype(float) if weighed else None
+    w = plain.counts(X, weights)
+    values = np.linalg.eigvalsh((exact * w[:, None]).T @ exact)[::-1] / (w.sum() - 1)
+    given = scipy.sparse.csr_array(rows) if kind == "sparse" else rows
+    settings = {"kernel": "linear", "center": False, "method": Subset(7), "random_state": 0}
+    models = [KernelPCA(2, certificate="tight", **settings)]
+    if unit == 1.0:
+        sketch = Sketch(Gaussian(3, random_state=0))
+        models.append(PCA(2, svd_solver=sketch, center=False, certificate="tight"))
+    for model in models:
+        certificate = model.fit(given, sample_weight=weights).certificate_
+        optimum = float(certificate.optimum) / unit**2
+        assert values[:2].sum() * (1 - 1e-6) <= optimum <= values[:2].sum() * 1.2
+
+
+def test_blocks_of_nearly_equal_rows():
+    """The variance is the rounding of the rows: centering must not lose it."""
+    rng = np.random.default_rng(16)
+    for size in (1.0, 1e8):
+        X = size * (1.0 + 1e-15 * rng.integers(0, 3, (800, 1)))
+        values = plain.variances(Linear(), (X - X.mean()) * 2.0**40)[:1] / 2.0**80
+        for rows in (800, 200):
+            problem = KernelProblem(ArraySource(X), Count(1), kernel=Linear())
+            found = partitioned(problem, Linear(), 1, rows, values.sum())
+            low, high = found.total
+            assert found.optimum >= values[0] * (1 - 1e-9)
+            assert low <= values.sum() * (1 + 1e-9) <= high * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_sketches_far_from_the_origin_explain_no_more_than_the_best(dtype):
+    """The mean of the rows is rounded, and so are the components that are returned."""
+    rng = np.random.default_rng(17)
+    for seed in range(10):
+        X = (rng.standard_normal((65, 18)) * 1e-13 + 1e3).astype(dtype)
+        X[:, :3] = rng.standard_normal((65, 3)) * 10.0 ** -rng.integers(0, 12)
+        method = Sketch(Gaussian(10, random_state=seed), polish=False)
+        model = PCA(7, svd_solver=method).fit(X)
+        rows = X.astype(np.longdouble)
+        rows -= rows.mean(axis=0)
+        scatter = np.asarray(rows.T @ rows / 64, np.float64)
+        best = scipy.linalg.eigvalsh(scatter)[::-1][: model.n_components_].sum()
+        V = np.linalg.qr(model.components_.T.astype(np.float64))[0]
+        held = np.trace(V.T @ scatter @ V)
+        certificate = model.certificate_
+        assert certificate.explained <= held * (1 + 1e-12) + 1e-14 * best
+        assert certificate.optimum >= best * (1 - 1e-12)
+
+
 # Blocks.
 
 
