@@ -68,7 +68,8 @@ def _kernel(fitted):
     error = (32768 if fitted.eps < 1e-10 else 1024) * fitted.eps
     if in_space(fitted):
         error = max(error, kernel_error(fitted, np.float32 if fitted.eps > 1e-10 else np.float64))
-    return true, error * (each @ np.abs(A))
+    # The scores are rounded to the precision of the rows.
+    return true, error * (each @ np.abs(A)) + fitted.eps * np.abs(true)
 
 
 def again(fitted, other, scores):

@@ -271,7 +271,7 @@ def certify(problem: Any, axes: Axes) -> Certificate:
     Nothing explains more than the optimum: where rounding says otherwise, the optimum counts. The
     components are rounded to the precision of the rows. For a unit vector v, ‖Cv − λv‖ grows by
     u λ₁ at most, and by u λ because λ is rounded; the explained variance falls by
-    2u‖Cv − λv‖ + u² λ₁ for each component.
+    2u‖Cv − λv‖ + u² λ₁ for each component. No residual exceeds λ₁, where it is unknown.
     """
     evidence, optimum = axes.evidence, axes.evidence.optimum
     unit = float(np.finfo(problem.source.dtype).eps) / 2
@@ -279,11 +279,10 @@ def certify(problem: Any, axes: Axes) -> Certificate:
     if optimum.kind == "bound" or evidence.explained.kind == "estimate":
         explained, most = min(explained, float(optimum)), float(optimum)
     residuals = evidence.residuals
-    lost = 2.0 * unit * (float(residuals.sum()) + len(residuals) * unit * most)
+    known = float(np.where(np.isnan(residuals), most, residuals).sum())
+    lost = 2.0 * unit * (known + len(residuals) * unit * most)
     changes = {
-        "explained": evidence.explained.like(
-            explained if math.isnan(lost) else max(0.0, explained - lost)
-        ),
+        "explained": evidence.explained.like(max(0.0, explained - lost)),
         "residuals": residuals + unit * (most + np.abs(evidence.eigenvalues)),
     }
     return Certificate(**{**vars(evidence), **changes})
@@ -324,7 +323,7 @@ def spectral_evidence(
         explained=Figure(max(0.0, float(values.sum()) - slack), "bound", sure),
         bounds={SPECTRUM: Figure(upper + slack, upper.kind, upper.confidence)},
         total=(
-            Figure(max(total - rounding, 0.0), "bound", sure),
+            Figure(max(total - rounding, 0.0) if operator.psd else total - rounding, "bound", sure),
             Figure(total + rounding, "bound", sure),
         ),
         eigenvalues=values,

@@ -40,6 +40,7 @@ from mercer.arrays import (
     numpy_dtype,
     summed,
     to_numpy,
+    working_dtype,
 )
 from mercer.certificate.evidence import Axes, Evidence
 from mercer.config import config_context, get_config
@@ -77,6 +78,8 @@ _MOVES = 0.05
 _HOPELESS = 2.0
 # Larger blocks are mentioned if they would probably leave less than this share of the gap.
 _WORTHWHILE = 0.85
+# Blocks are mentioned, where there were none, if the gap is larger.
+_LOOSE = 0.05
 # Blocks of fewer rows say little; those of more take too long for what they add.
 LEAST_ROWS, MOST_ROWS = 256, 8192
 
@@ -100,11 +103,15 @@ class BlockGram:
 
         That is a bound in Frobenius norm.
         """
-        points = Points(self._standardized(block.rows), block.start)
-        wanted = np.dtype(np.float64) if points.is_extreme else self.dtype
-        points = points.double if points.is_extreme else points
+        wanted = self._dtype(block.rows)
+        points = Points(self._standardized(block.rows, wanted), block.start)
+        if points.is_extreme:
+            points, wanted = points.double, np.dtype(np.float64)
+        if self.center and isinstance(self.kernel, Linear) and not points.sparse:
+            return self._covariance(points.rows, block.count)
         with np.errstate(over="ignore", invalid="ignore"):
-            diag = np.abs(to_numpy(self.kernel.on_diagonal(points)).astype(np.float64))
+            # In float64: values that float32 cannot hold would seem to be zero.
+            diag = np.abs(to_numpy(self.kernel.on_diagonal(points.double)).astype(np.float64))
             dtype = value_dtype(diag, wanted)
             errors = np.asarray(self.kernel.roundings(points, points, dtype)) + FEW
         if dtype != wanted:
@@ -122,14 +129,38 @@ class BlockGram:
         rounding += (_CENTERING * unit + _MEANS * len(points)) * energy
         return centered(K, block.count), rounding
 
-    def _standardized(self, rows: Any) -> Any:
+    def _dtype(self, rows: Any) -> np.dtype[Any]:
+        """Return the precision of a block: no batch is rounded to that of another."""
+        if isinstance(rows, list):
+            return self.dtype
+        return np.result_type(working_dtype(numpy_dtype(rows)), self.dtype)
+
+    def _standardized(self, rows: Any, dtype: np.dtype[Any]) -> Any:
         if self.mean is None or self.deviation is None:
-            return cast_rows(rows, self.dtype)
+            return cast_rows(rows, dtype)
         if hasattr(rows, "tocsr"):
-            return rows.multiply(1.0 / self.deviation).tocsr().astype(self.dtype)
-        rows = cast(rows, self.dtype)
-        mean, rest = rounded_mean(self.mean, rows, self.dtype)
-        return (rows - mean - rest) / like(self.deviation, rows, self.dtype)
+            return rows.multiply(1.0 / self.deviation).tocsr().astype(dtype)
+        rows = cast(rows, dtype)
+        mean, rest = rounded_mean(self.mean, rows, dtype)
+        return (rows - mean - rest) / like(self.deviation, rows, dtype)
+
+    def _covariance(self, rows: Array, weights: Vector) -> tuple[Array, float]:
+        """Return the matrix of dense rows centered before the product, and its rounding.
+
+        A mean that is off only adds to the matrix.
+        """
+        dtype, n = numpy_dtype(rows), len(weights)
+        rows = cast(rows, np.float64)
+        share = like(weights / weights.sum(), rows, np.float64)
+        mean = share @ rows
+        Z = _weighted(cast(rows - mean, dtype), weights)
+        wide = int(Z.shape[1]) >= n
+        A = Z @ Z.T if wide else Z.T @ Z
+        energy, unit = float(diagonal(A).sum()), float(np.finfo(dtype).eps) / 2
+        terms = int(Z.shape[1]) if wide else n
+        size = float(to_numpy(share @ namespace(rows).abs(rows)).max())
+        off = weights.sum() * int(Z.shape[1]) * (_MEANS * n * size) ** 2
+        return A, unit * (summed(terms, dtype, Z) + FEW) * energy + off
 
 
 def centered(A: Array, weights: Vector) -> Array:
@@ -261,7 +292,6 @@ def refine(problem: Problem, axes: Axes, rows: int, gap: float | None = None) ->
             break
         least = bound
         rows = int(min(most, max(1.5 * rows, 2.0 * rows if math.isinf(needed) else needed)))
-    evidence = _advised(evidence, rows, n)
     projection, total = axes.projection, float(evidence.total[1])
     if isinstance(projection, KernelProjection) and total < projection.total_variance:
         rest = max(0.0, total - float(projection.eigenvalues.sum()))
@@ -280,18 +310,22 @@ def block_work(n: int, d: int, k: int, rows: float, *, kernel: bool = True) -> f
     return n * (width * column * d + width / rows * search) if rows else 0.0
 
 
-def _advised(evidence: Evidence, rows: int, n: int) -> Evidence:
-    """Say what larger blocks would probably prove, if that is much more."""
-    larger = min(2 * rows, n, MOST_ROWS)
-    if evidence.likely is None or rows not in range(1, larger):
-        return evidence
-    gap = _expected_gap(evidence, larger, n)
-    if not gap < _WORTHWHILE * evidence.gap:
-        return evidence
-    return evidence.annotated(
-        f"Blocks of {larger} rows would probably certify {percent(gap, up=True)}; "
-        f"{format_parameter('certificate', 'tight')} enlarges them."
-    )
+def advise(problem: Problem, axes: Axes, rows: int) -> Axes:
+    """Say what larger blocks would probably prove, after blocks of so many rows, if much more."""
+    evidence, n = axes.evidence, problem.source.shape[0]
+    text, larger = "", min(2 * rows, n, MOST_ROWS)
+    tight = format_parameter("certificate", "tight")
+    if evidence.likely is None and not rows and evidence.gap > _LOOSE:
+        if evidence.gap.kind == "bound":
+            text = f"Random blocks of rows may certify a smaller gap; {tight} computes them."
+    elif evidence.likely is not None and rows < larger:
+        gap = _expected_gap(evidence, larger, n)
+        if gap < _WORTHWHILE * evidence.gap:
+            text = (
+                f"Blocks of {larger} rows would probably certify {percent(gap, up=True)}; "
+                f"{tight} enlarges them."
+            )
+    return replace(axes, evidence=evidence.annotated(text)) if text else axes
 
 
 def _expected_gap(evidence: Evidence, rows: float, n: int) -> float:
@@ -379,10 +413,11 @@ def with_blocks(problem: Problem, evidence: Evidence, sums: BlockSums) -> Eviden
     top, within = top + math.sqrt(k) * rounding, max(0.0, trace - 2.0 * rounding)
     low, high = evidence.total
     high = high.like(max(high, within) if sums.gram.center else high)
-    bound = Figure(within, "bound", confidence(problem.source.dtype))
-    if sums.gram.center:
+    sure = min(confidence(problem.source.dtype), confidence(sums.gram.dtype))
+    bound = Figure(within, "bound", sure)
+    if sums.gram.center or not problem.center:
         low = max(low, bound, key=float)
-    if sums.gram.center and sums.blocks == 1:
+    if not problem.center or (sums.gram.center and sums.blocks == 1):
         high = min(high, bound.like(trace + 2.0 * rounding), key=float)
     elif sums.gram.center:
         top += max(0.0, float(high) - within)

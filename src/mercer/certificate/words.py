@@ -21,6 +21,9 @@ _KNOWN = 1e-4
 def sentence(certificate: Certificate) -> str:
     """Return what is explained, and what cannot be."""
     k = len(certificate.eigenvalues)
+    if not k:
+        label = certificate.gap.label
+        return f"There are no components: no variance is above rounding error ({label})."
     explain = f"{k} components explain" if k != 1 else "1 component explains"
     others = f"No {k} components" if k != 1 else "No component"
     gap, share = certificate.gap, percent(certificate.captured)
@@ -36,11 +39,10 @@ def sentence(certificate: Certificate) -> str:
 def remarks(certificate: Certificate) -> list[str]:
     """Return what else a reader should know, a line each."""
     lines, (low, high) = [], certificate.total
-    if certificate.optimum_from not in ("", SPECTRUM):
+    if certificate.optimum_from not in ("", SPECTRUM) and len(certificate.eigenvalues):
         lines.append(f"The bound comes from {certificate.optimum_from}.")
-    if high > low * (1.0 + _KNOWN) > 0.0:
-        apart = percent(high / low - 1.0, up=True)
-        lines.append(f"The total variance is known to within {apart}.")
+    if high > low * (1.0 + _KNOWN):
+        lines.append(f"The total variance is known {_apart(low, high)}.")
     if not certificate.converged:
         lines.append("The solver did not meet its tolerance.")
     if certificate.likely is not None and certificate.gap_estimate < 0.9 * certificate.gap:
@@ -55,6 +57,15 @@ def remarks(certificate: Certificate) -> list[str]:
             f"the negative ones reduce."
         )
     return lines
+
+
+def _apart(low: float, high: float) -> str:
+    """Return how closely two bounds determine a figure."""
+    if not low > 0.0:
+        return "from above only"
+    if high > 2.0 * low:
+        return f"to within a factor of {high / low:.3g}"
+    return f"to within {percent(high / low - 1.0, up=True)}"
 
 
 def table(certificate: Certificate) -> str:

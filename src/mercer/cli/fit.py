@@ -105,6 +105,7 @@ def plan(options: Options, reporter: Reporter) -> Result:
             }
             for one in chosen.candidates
         ],
+        "block_rows": chosen.block_rows,
     }
     read = rows.describe_rows(options.data, table.source)
     return Result(data, [console.pairs([("read", read)]), "", str(chosen)])
@@ -169,6 +170,8 @@ def _result(options: Options, model: Any, table: Table, seconds: float) -> Resul
             "sentence": certificate.sentence,
             "captured": float(certificate.captured),
             "optimum_upper": float(certificate.optimum_upper),
+            "optimum_from": certificate.optimum_from,
+            "total": [float(bound) for bound in certificate.total],
             "gap": float(certificate.gap),
             "kind": certificate.gap.kind,
             "confidence": certificate.gap.confidence,
@@ -189,4 +192,4 @@ def _result(options: Options, model: Any, table: Table, seconds: float) -> Resul
     after = [("time", console.format_seconds(seconds)), ("written", written)]
     spectrum = console.spectrum_table(estimator.explained_variance_ratio_)
     shown: list[Any] = [console.pairs(lines), "", spectrum, ""]
-    return Result(data, [*shown, certificate.sentence.replace("\n", " "), "", console.pairs(after)])
+    return Result(data, [*shown, str(certificate), "", console.pairs(after)])

@@ -93,8 +93,9 @@ def _describe(header: dict[str, Any], options: Options) -> list[Any]:
         ("checksum", header["checksum"]),
     ]
     shares = [share for share in header["spectrum"].get("shares", []) if share is not None]
-    sentence = str((header["certificate"] or {}).get("sentence", "")).replace("\n", " ")
-    parts = [_filled(lines), console.spectrum_table(shares) if shares else None, sentence or None]
+    certificate = header["certificate"] or {}
+    proof = str(certificate.get("text", certificate.get("sentence", "")))
+    parts = [_filled(lines), console.spectrum_table(shares) if shares else None, proof or None]
     shown = [line for part in (*parts, _filled(about)) if part is not None for line in ("", part)]
     return shown[1:]
 

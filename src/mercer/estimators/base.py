@@ -31,8 +31,10 @@ from mercer import progress
 from mercer.arrays import Array, is_dask, is_foreign, like, on_accelerator
 from mercer.certificate import Axes, Certificate
 from mercer.certificate.partition import (
+    LEAST_ROWS,
     BlockGram,
     BlockSums,
+    advise,
     largest_block,
     refine,
     with_blocks,
@@ -376,6 +378,9 @@ class ProjectionEstimator(
         if not (self.certificate and self._stream.approximates and k and kernel.psd is True):
             return None
         rows = largest_block(batch)
+        if self.certificate != "tight":  # as large as cost no more than the batch itself
+            _, plan = self._plan_stream(PastRows(batch, batch.shape[0], batch.count))
+            rows = min(rows, max(plan.block_rows, LEAST_ROWS))
         if rows <= k:
             return None
         gram = BlockGram(kernel, batch.dtype, bool(self.center))
@@ -434,6 +439,7 @@ class ProjectionEstimator(
                     axes = plan.method.judge(problem, axes)
                     gap = 0.0 if self.certificate == "tight" else self.gap
                     axes = refine(problem, axes, plan.block_rows, gap)
+                    axes = axes if gap is not None else advise(problem, axes, plan.block_rows)
                 self._set_fitted(problem, axes, plan, reference)
         return source
 

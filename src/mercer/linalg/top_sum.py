@@ -33,6 +33,8 @@ from mercer.linalg.solvers.spectrum import random_basis
 
 # A smaller matrix is decomposed, and one of which a larger share of the pairs is wanted.
 _DENSE, _SHARE = 256, 0.15
+# One of so many rows at most is decomposed if a search in a part of its space does not come close.
+_MEDIUM, _SEARCHED = 2048, 0.15
 # Ritz vectors beyond those wanted, at least: what all of them leave out must be smaller.
 _MORE = 16
 # The bound may exceed the sum by so much, as a share of it.
@@ -40,7 +42,7 @@ _CLOSE = 1e-3
 # Most steps of block Krylov beyond those that give enough Ritz vectors.
 _STEPS = 24
 # What may be unseen, as shares of the last eigenvalue wanted: the larger, the sooner it is proven.
-_EASY, _LAST = (0.9, 0.8), (1.1, 2.0)
+_EASY, _LAST = (0.9, 0.8), (1.01, 1.03, 1.1, 2.0)
 # Diagonal blocks that are factorized in place of the whole: more of them cost less, prove less.
 _PARTS = (4, 2, 1)
 
@@ -62,9 +64,10 @@ def top_sum(A: Array, k: int, rng: Generator, rounding: float = 0.0) -> float:
     if k >= s or trace == 0.0:
         return trace + rounding
     if s <= _DENSE or k > _SHARE * s:
-        values = eigvalsh(to_numpy(A).astype(np.float64))
-        return min(trace + rounding, float(values[s - k :].sum()) + 1e-13 * s * trace)
-    V, guess = _ritz_vectors(A, k, rng)
+        return min(trace + rounding, _dense_sum(A, k))
+    V, guess, close = _ritz_vectors(A, k, rng)
+    if s <= _MEDIUM and not close:
+        return min(trace + rounding, _dense_sum(A, k))
     p, size = int(V.shape[1]), math.sqrt(squares(A))
     product = double_product(A, V)
     T = to_numpy(V.T @ product)
@@ -80,8 +83,14 @@ def top_sum(A: Array, k: int, rng: Generator, rounding: float = 0.0) -> float:
     return min(trace + rounding, best)
 
 
-def _ritz_vectors(A: Array, k: int, rng: Generator) -> tuple[Array, float]:
-    """Return orthonormal Ritz vectors, and about how large what they leave out is."""
+def _dense_sum(A: Array, k: int) -> float:
+    values = eigvalsh(to_numpy(A).astype(np.float64))
+    rounding = 1e-13 * len(values) * float(np.abs(values).sum())
+    return float(values[len(values) - k :].sum()) + rounding
+
+
+def _ritz_vectors(A: Array, k: int, rng: Generator) -> tuple[Array, float, bool]:
+    """Return orthonormal Ritz vectors, the size of what they leave out, and if it is small."""
     s, dtype, operator = int(A.shape[0]), numpy_dtype(A), DenseOperator(A)
     block = min(s, 32, max(16, k))
     basis = KrylovBasis(operator, random_basis(operator, block, rng), dtype)
@@ -92,10 +101,12 @@ def _ritz_vectors(A: Array, k: int, rng: Generator) -> tuple[Array, float]:
     for _ in range(_STEPS):
         ritz, _, coupled = basis.ritz_pairs()
         coupling, unseen = (coupled.T @ coupled)[:wanted, :wanted], _middle(ritz, k, ritz[wanted])
-        if basis.m == s or _is_close(ritz[:wanted], coupling, unseen, k):
+        close = basis.m == s or _is_close(ritz[:wanted], coupling, unseen, k)
+        if close or (s <= _MEDIUM and basis.m > wanted + _SEARCHED * s):
             break
         basis.step(rng)
-    return orthonormalize(cast(basis.vectors(wanted), np.float64))[0], float(ritz[wanted])
+    V, _ = orthonormalize(cast(basis.vectors(wanted), np.float64))
+    return V, float(ritz[wanted]), close
 
 
 def _trials(ritz: Vector, coupling: Matrix, guess: float, k: int) -> list[float]:

@@ -114,7 +114,7 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
           that found the components, and kernel, as `mercer.kernels.parse` reads it; None for PCA.
         - "parameters", "preprocessing": parameters of the model by name; steps before it.
         - "feature_names", "n_features": of the columns; None where there are none.
-        - "certificate": "sentence", "notes", and the figures "captured", "optimum_upper" and
+        - "certificate": "sentence", "notes", "text", and figures, "captured", "optimum_upper" and
           "gap", each with its label; for a classifier, those of the class with the widest gap.
         - "spectrum": "eigenvalues", the first variances, and their "shares" of the total; None
           where a number is not finite.

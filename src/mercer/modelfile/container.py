@@ -204,7 +204,7 @@ def _summary(certificate: Certificate) -> dict[str, Any]:
     for name in ("captured", "optimum_upper", "gap"):
         figure = getattr(certificate, name)
         summary[name] = {"value": _finite(figure), "label": figure.label}
-    return {**summary, "notes": list(certificate.notes)}
+    return {**summary, "notes": list(certificate.notes), "text": str(certificate)}
 
 
 def _values(model: Any, attribute: str) -> list[float | None]:

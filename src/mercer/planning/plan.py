@@ -65,7 +65,7 @@ _CANDIDATES = tuple(_METHODS[name] for name in ("covariance_eigh", "dot", "full"
 # Up to this many entries the most accurate method costs next to nothing.
 _SMALL = 250_000
 # A certificate may take so many seconds, on the nominal machine, whatever the fit takes.
-_FREE = 0.05
+_FREE = 0.15
 # The fewest points of a basis that is chosen to fit the memory.
 _SMALLEST = 100
 
@@ -230,6 +230,9 @@ class Plan:
             memory = format_bytes(BLOCK_BYTES * width**2 + 2 * rows * size.d * size.itemsize)
             seconds = f"{work * size.itemsize / 8 / measured().products:.2g}"
             lines.append(f"   {label:<24}{passes:>{wide}}{work:>12.1e}{memory:>11}{seconds:>10}")
+        elif self.method.name == "adaptive":
+            unknown = "as needed"
+            lines.append(f"   {'bound, blocks of rows':<24}{'any':>{wide}}{unknown:>12}")
         return "\n".join(lines)
 
     __repr__ = __str__

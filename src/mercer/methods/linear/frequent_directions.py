@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mercer.arrays import eigh, like
 from mercer.certificate import Axes, Evidence, Figure, spacing_of
+from mercer.certificate.partition import explained_by_scores
 from mercer.config import get_config
 from mercer.data import require_finite_sums
 from mercer.linalg import DirectionsSketch
@@ -41,7 +43,7 @@ class FrequentDirections(Streaming):
 
     name = "frequent directions"
     for_kernels = False
-    approximates = True
+    approximates = judges = True
 
     def __init__(self, size: int | None = None) -> None:
         self.size = size
@@ -66,6 +68,11 @@ class FrequentDirections(Streaming):
 
     def fit(self, problem: Problem) -> Axes:
         return self.finish(problem, problem.source.fold(self.begin(problem)))
+
+    def judge(self, problem: Problem, axes: Axes) -> Axes:
+        """Measure the variance that components explain: the sketch knows little of it."""
+        explained = max(axes.evidence.explained, explained_by_scores(problem, axes), key=float)
+        return replace(axes, evidence=replace(axes.evidence, explained=explained))
 
     def finish(self, problem: Problem, fold: Any) -> Axes:
         if problem.scale:

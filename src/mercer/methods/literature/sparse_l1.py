@@ -75,6 +75,7 @@ class SparseL1(Method):
     """
 
     name = "sparse_l1"
+    approximates = True
     for_rows = False
 
     candidates: int | None = None
