@@ -11,7 +11,7 @@ from mercer import PCA, KernelPCA, config_context, load, save, threads
 from mercer.certificate import Evidence, Figure
 from mercer.certificate import partition as module
 from mercer.certificate.partition import BlockGram, BlockSums, with_blocks, with_rows
-from mercer.data import ArraySource, Fold, as_source
+from mercer.data import ArraySource, Block, Fold, as_source
 from mercer.data.shuffled import Shuffled
 from mercer.kernels import RBF, Laplacian, Linear, Matern, Polynomial, Tanh
 from mercer.linalg.top_sum import top_sum
@@ -307,6 +307,19 @@ def test_a_stream_far_from_the_origin_is_bounded_closely():
     best = np.linalg.svd(rows, compute_uv=False)[:3] ** 2 / 1499
     optimum = float(stream.certificate_.optimum)
     assert best.sum() * (1 - 1e-6) <= optimum <= 1.1 * best.sum()
+
+
+@pytest.mark.parametrize("share", [0.01, 0.04])
+@pytest.mark.parametrize("k", [10, 50])
+def test_rounding_costs_a_top_sum_little(k, share):
+    """What rounding may hide is allowed for before a bound on the rest is chosen."""
+    rng = np.random.default_rng(24)
+    X = (rng.standard_normal((1100, 300)) * np.arange(1, 301) ** -0.6).astype(np.float32)
+    A, _ = BlockGram(RBF(0.1), np.dtype(np.float32), True)(Block(0, X, None))
+    values = scipy.linalg.eigvalsh(A.astype(np.float64))[::-1]
+    for seed in range(3):
+        bound = top_sum(A, k, np.random.default_rng(seed), share * values[k - 1])
+        assert values[:k].sum() <= bound * (1 + 1e-6) <= 1.01 * values[:k].sum()
 
 
 def test_flat_spectra_are_decomposed():

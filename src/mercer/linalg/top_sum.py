@@ -38,13 +38,13 @@ _MEDIUM, _SEARCHED = 2048, 0.15
 # Ritz vectors beyond those wanted, at least: what all of them leave out must be smaller.
 _MORE = 16
 # The bound may exceed the sum by so much, as a share of it.
-_CLOSE = 1e-3
+_CLOSE = 1.5e-3
 # Most steps of block Krylov beyond those that give enough Ritz vectors.
 _STEPS = 24
 # What may be unseen, as shares of the last eigenvalue wanted: the larger, the sooner it is proven.
-_EASY, _LAST = (0.9, 0.8), (1.01, 1.03, 1.1, 2.0)
+_EASY, _LAST = (0.9, 0.85, 0.8), (1.01, 1.03, 1.1, 2.0)
 # Diagonal blocks that are factorized in place of the whole: more of them cost less, prove less.
-_PARTS = (4, 2, 1)
+_PARTS = (2, 1)
 
 
 def top_sum(A: Array, k: int, rng: Generator, rounding: float = 0.0) -> float:
@@ -77,7 +77,7 @@ def top_sum(A: Array, k: int, rng: Generator, rounding: float = 0.0) -> float:
     half = cast(product - 0.5 * V @ like(T, V), dtype)
     # Of products in the precision of A with V rounded to it, in Frobenius norm.
     error = 4.0 * unit * (summed(p, dtype, A) + FEW) * math.sqrt(p) * size
-    trials = _trials(ritz, coupling, guess, k)
+    trials = _trials(ritz, coupling, guess, k, 2.0 * error + rounding)
     unseen = _unseen(A, cast(V, dtype), half, trials, error, rounding)
     best = _bound(ritz, coupling, unseen, k) + 1e-14 * s * math.sqrt(k * p) * size
     return min(trace + rounding, best)
@@ -109,14 +109,16 @@ def _ritz_vectors(A: Array, k: int, rng: Generator) -> tuple[Array, float, bool]
     return V, float(ritz[wanted]), close
 
 
-def _trials(ritz: Vector, coupling: Matrix, guess: float, k: int) -> list[float]:
+def _trials(ritz: Vector, coupling: Matrix, guess: float, k: int, slack: float) -> list[float]:
     """Return what may be unseen, in the order in which to try to prove it.
 
-    First the largest with which the bound is close: it needs the fewest factors.
+    First the largest with which the bound is close, plus what rounding may add: it needs the
+    fewest factors.
     """
     last, middle = float(ritz[k - 1]), _middle(ritz, k, guess)
     easy = (share * last for share in _EASY if share * last > middle)
-    first = next((unseen for unseen in easy if _is_close(ritz, coupling, unseen, k)), middle)
+    close = (unseen for unseen in easy if _is_close(ritz, coupling, unseen + slack, k))
+    first = next(close, middle)
     return [first, *(share * last for share in _LAST)]
 
 
@@ -130,8 +132,7 @@ def _is_close(ritz: Vector, coupling: Matrix, unseen: float, k: int) -> bool:
 
 
 def _bound(ritz: Vector, coupling: Matrix, unseen: float, k: int) -> float:
-    bound = schur_bound(ritz, coupling, unseen, k)
-    return bound if math.isfinite(bound) else split_bound(ritz, coupling, unseen, k)
+    return min(f(ritz, coupling, unseen, k) for f in (schur_bound, split_bound))
 
 
 def _unseen(
@@ -141,7 +142,8 @@ def _unseen(
 
     If C is positive semi-definite, the largest is at most the sum of those of its diagonal blocks,
     which are cheaper to factorize and suffice if it is well below the bound. Each block is off by
-    its part of `error`, and C by `rounding` from a semi-definite matrix.
+    its part of `error`. C has no eigenvalue below −`rounding`: with that added to its diagonal it
+    is semi-definite, which adds it to the bound for each block but one.
     """
     s, dtype = int(A.shape[0]), numpy_dtype(A)
     xp = namespace(A)
@@ -153,7 +155,7 @@ def _unseen(
             if all(_is_below(A, left, right, span, bound / len(spans)) for span in spans):
                 # A matrix that has a factor by rounding is off by at most (size + 1) u its trace.
                 unit = (summed(size + 1, dtype, A) + FEW) * float(np.finfo(dtype).eps) / 2
-                off = math.sqrt(parts) * error + (parts + 1) * (parts > 1) * rounding
+                off = math.sqrt(parts) * error + (parts - 1) * rounding
                 return bound * (1.0 + size * unit) + off
     return math.inf
 
