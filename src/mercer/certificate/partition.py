@@ -71,7 +71,7 @@ _HALVED, _SAMPLED = 2048, 16
 _TYPICAL = 1.2
 # Operations of the bound for a pair of rows in a block, at the rate of large products: for each
 # column, for the value, component and row; and for a row, for itself and each component.
-_PAIR, _SEARCH = (1.5, 300.0, 11.0, 0.22), (6.5e5, 3e4)
+_PAIR, _SEARCH = (1.5, 300.0, 11.0, 0.22), (6.5e5, 3.3e4)
 # The bound has stopped moving if blocks of twice the size gained less than this share of the gap.
 _MOVES = 0.05
 # A gap is out of reach if the likely one is so many times as large.
