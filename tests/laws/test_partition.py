@@ -10,7 +10,8 @@ import scipy.sparse
 from mercer import PCA, KernelPCA, config_context, load, save, threads
 from mercer.certificate import Evidence, Figure
 from mercer.certificate import partition as module
-from mercer.certificate.partition import BlockGram, BlockSums, with_blocks, with_rows
+from mercer.certificate.block_gram import BlockGram
+from mercer.certificate.partition import BlockSums, with_blocks, with_rows
 from mercer.data import ArraySource, Block, Fold, as_source
 from mercer.data.shuffled import Shuffled
 from mercer.kernels import RBF, Laplacian, Linear, Matern, Polynomial, Tanh

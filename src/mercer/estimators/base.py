@@ -30,9 +30,9 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from mercer import progress
 from mercer.arrays import Array, is_dask, is_foreign, like, on_accelerator
 from mercer.certificate import Axes, Certificate
+from mercer.certificate.block_gram import BlockGram
 from mercer.certificate.partition import (
     LEAST_ROWS,
-    BlockGram,
     BlockSums,
     advise,
     largest_block,

@@ -32,7 +32,8 @@ from sklearn.preprocessing import StandardScaler
 from mercer import estimators
 from mercer.arrays import numpy_dtype, on_accelerator, to_numpy
 from mercer.certificate import Certificate, Figure
-from mercer.certificate.partition import BlockGram, BlockSums
+from mercer.certificate.block_gram import BlockGram
+from mercer.certificate.partition import BlockSums
 from mercer.config import get_config, machine_memory
 from mercer.data import PastRows
 from mercer.kernels import Fisher, Frequencies, FromFunction, Kernel, Separable, Sum
