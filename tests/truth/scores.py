@@ -85,6 +85,8 @@ def again(fitted, other, scores):
     text = lambda: f"{first[:12]} and {second[:12]}"  # noqa: E731
     largest = float(np.max(np.abs(first), initial=0.0))
     allowed = rough * largest + floor + known + truth.floor
+    if model.gap is not None:  # an iteration stops as soon as the certificate meets the gap
+        allowed += model.gap * float(np.sum(np.abs(first)))
     k = min(len(first), len(second))
     left = np.concatenate([first[k:], second[k:]])
     same = bool(np.all(np.abs(first[:k] - second[:k]) <= allowed))
