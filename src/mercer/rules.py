@@ -17,7 +17,7 @@ from mercer.messages import ParameterError, format_parameter
 from mercer.params import Params
 
 __all__ = [
-    *("MLE", "NAMED", "BrokenStick", "Count", "Fraction", "GavishDonoho", "Kaiser"),
+    *("MLE", "NAMED", "BrokenStick", "Count", "CrossValidation", "Fraction", "GavishDonoho", "Kaiser"),
     *("ParallelAnalysis", "RelativeError", "Rule", "Threshold", "as_rule"),
 ]
 
@@ -411,7 +411,48 @@ class GavishDonoho(Rule):
         return spectrum.count_above(max(cut**2, EPS * p * float(spectrum.values[:1].sum())))
 
 
+class CrossValidation(Rule):
+    """Keep the components that predict held-out entries best, each from the rest of its row.
+
+    The entries are dealt into `folds` parts at random. For every part, EM fits the model to the
+    others. The smallest number of components whose error is within 0.1 % of the least is kept.
+
+    Parameters
+    ----------
+    folds : int
+        Number of parts.
+    most : int or None
+        Maximum number of components.
+    rows : int
+        Number of rows that are drawn at random, if there are more.
+
+    Examples
+    --------
+    >>> from mercer import PCA
+    >>> from sklearn.datasets import load_wine
+    >>> PCA("cv", scale=True, random_state=0).fit(load_wine().data).n_components_
+    9
+    """
+
+    def __init__(self, folds: int = 5, most: int | None = None, rows: int = 5000) -> None:
+        self.folds, self.most, self.rows = folds, most, rows
+
+    def check(self, n: int, d: int) -> None:
+        valid = is_positive_integer(self.folds) and self.folds > 1
+        self._require(valid, "folds must be an integer > 1")
+        valid = self.most is None or is_positive_integer(self.most)
+        self._require(valid, "most must be an integer > 0, or None for no limit")
+        self._require(is_positive_integer(self.rows), "rows must be an integer > 0")
+
+    def _choose(self, spectrum: PartialSpectrum) -> int | None:
+        raise ValueError(
+            f"{self!r} needs the rows, so it is a rule for PCA.fit only. Set n_components to a "
+            f"number, or to another rule."
+        )
+
+
 NAMED: dict[str, type[Rule]] = {
+    "cv": CrossValidation,
     "mle": MLE,
     "kaiser": Kaiser,
     "broken-stick": BrokenStick,

@@ -17,11 +17,14 @@ _ROUNDING = 1e-6
 
 
 class NonFiniteSearch(Fold):
-    """Finds the first entry that is not finite."""
+    """Finds the first entry that is not finite; with `missing`, NaN is no such entry."""
 
     label = "looking for NaN"
 
     found: tuple[int, int, float] | None = None
+
+    def __init__(self, *, missing: bool = False) -> None:
+        self.missing = missing
 
     def add(self, block: Block) -> None:
         rows = block.rows
@@ -29,7 +32,7 @@ class NonFiniteSearch(Fold):
             return
         if hasattr(rows, "tocoo"):
             coo = rows.tocoo()
-            bad = ~np.isfinite(coo.data)
+            bad = self._bad(coo.data)
             at = np.stack([coo.row[bad], coo.col[bad]], axis=1)
             at = at[np.lexsort(at.T[::-1])]
             rows = rows.toarray() if len(at) else rows
@@ -37,17 +40,20 @@ class NonFiniteSearch(Fold):
             if is_finite(rows):
                 return
             rows = to_numpy(rows)
-            at = np.argwhere(~np.isfinite(rows))
+            at = np.argwhere(self._bad(rows))
         if len(at):
             i, j = at[0]
             self.found = (block.start + int(i), int(j), float(rows[i, j]))
+
+    def _bad(self, values: Any) -> Any:
+        return np.isinf(values) if self.missing else ~np.isfinite(values)
 
     def merge(self, other: Self) -> None:
         places = [place for place in (self.found, other.found) if place is not None]
         self.found = min(places, default=None)
 
     def spawn(self) -> Self:
-        return type(self)()
+        return type(self)(missing=self.missing)
 
     def arrays(self) -> dict[str, Array]:
         return {"found": np.array(self.found or (), dtype=np.float64)}

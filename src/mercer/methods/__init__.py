@@ -7,6 +7,7 @@ from mercer.methods.kernel.features import RandomFeatures
 from mercer.methods.kernel.low_rank import Cholesky, Greedy, Nystrom, Reduced
 from mercer.methods.kernel.subset import Improved, OnBasis, Subset
 from mercer.methods.linear.direct import SVD, Covariance, Dot
+from mercer.methods.linear.expectation_maximization import EM
 from mercer.methods.linear.frequent_directions import FrequentDirections
 from mercer.methods.linear.iterative import Iterative
 from mercer.methods.literature.hebbian import Hebbian
@@ -15,6 +16,7 @@ from mercer.methods.literature.sparse_l1 import SparseL1
 from mercer.methods.sketch import Sketch
 
 __all__ = [
+    "EM",
     "SVD",
     "Adaptive",
     "Cholesky",

@@ -1,0 +1,128 @@
+"""The map of probabilistic PCA for rows that may be incomplete."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Array, Matrix, Vector, cast, like, namespace, to_numpy
+from mercer.data import Block, Source, finite_rows
+from mercer.linalg.incomplete import FactorModel, observed
+from mercer.linalg.posterior import solve_posteriors, unpack
+from mercer.projection.linear import LinearProjection
+
+
+@dataclass(frozen=True)
+class IncompleteProjection(LinearProjection):
+    r"""The map of rows whose missing entries are replaced by what is expected of them.
+
+    Given the observed entries of a row, those that are missing are normal with mean
+    :math:`m + Az` and covariance :math:`\sigma^2(A P^{-1}A^T + I)`; scores and distances are those
+    of the mean. Complete rows are mapped as by linear PCA.
+    """
+
+    factors: Matrix  # A, of the columns divided by their deviations
+    noise: float  # σ²
+
+    def filled(self, source: Source, dtype: Any = None) -> Source:
+        """Return the rows with missing entries replaced by their conditional means."""
+        dtype = source.dtype if dtype is None else np.dtype(dtype)
+        model, d = self._model, source.shape[1]
+        mean, scale = (like(x, source.reference) for x in (self.mean, self.deviation))
+        factors = like(self.factors, source.reference)
+
+        def fill(block: Block) -> Array:
+            rows = _dense(block, dtype)
+            xp = namespace(rows)
+            missing = xp.isnan(rows)
+            incomplete = xp.any(missing, axis=1)
+            if not bool(xp.any(incomplete)):
+                return rows
+            part = Block(0, rows[incomplete, :], None)
+            Z, *_ = _posterior(part, model)
+            rows = xp.asarray(rows, copy=True)
+            expected = cast(mean + scale * (Z @ factors.T), dtype)
+            rows[incomplete, :] = xp.where(missing[incomplete, :], expected, part.rows)
+            return rows
+
+        triangle = model.k * (model.k + 1) // 2
+        rows = source.map(fill, d, dtype, extra_bytes=8 * (6 * d + 2 * triangle))
+        rows.names = source.names
+        return rows
+
+    def scores(self, source: Source, dtype: Any = None, divide: Vector | None = None) -> Source:
+        return super().scores(self.filled(source, dtype), dtype, divide)
+
+    def residuals(self, source: Source, dtype: Any = None) -> Source:
+        return super().residuals(self.filled(source, dtype), dtype)
+
+    def score_deviations(self, source: Source, divide: Vector | None = None) -> Source:
+        r"""Return the standard deviations of the scores, given the observed entries.
+
+        The covariance of a score along v is
+        :math:`v_M^T(A_M\,\sigma^2P^{-1}A_M^T + \sigma^2 I)\,v_M` over the missing entries M.
+        """
+        model, V = self._model, to_numpy(self.components).astype(np.float64)
+        k, width = model.k, V.shape[1]
+        divide = np.ones(width) if divide is None else divide
+        pairs = (V[:, :, None] * self.factors[:, None, :]).reshape(len(V), -1)
+
+        def deviations(block: Block) -> Array:
+            part = Block(0, _dense(block, np.float64), None)
+            xp = namespace(part.rows)
+            Z, packed, _, _ = _posterior(part, model)
+            i, j = np.triu_indices(k)
+            covariance = unpack(packed - Z[:, i] * Z[:, j], k)
+            missing = cast(xp.isnan(part.rows), np.float64)
+            H = xp.reshape(missing @ like(pairs, missing), (-1, width, k))
+            spread = xp.sum((H @ covariance) * H, axis=2)
+            spread = spread + self.noise * (missing @ like(V**2, missing))
+            return xp.sqrt(xp.where(spread > 0.0, spread, 0.0 * spread)) / like(divide, missing)
+
+        extra = 8 * (6 * len(V) + 3 * k * max(k, width))
+        return source.map(deviations, width, np.float64, extra_bytes=extra)
+
+    def likelihood(self, source: Source) -> Source:
+        """Return one column: the log-likelihood of the observed entries of each row."""
+        model = self._model
+        logs = like(np.log(self.deviation) + 0.5 * math.log(2 * math.pi), source.reference)
+
+        def measure(block: Block) -> Array:
+            part = Block(0, _dense(block, np.float64), None)
+            W, _, X = observed(part, model)
+            _, _, logdet, explained = _posterior(part, model)
+            xp = namespace(W)
+            count = xp.sum(W, axis=1)
+            value = (count - model.k) * math.log(self.noise) + logdet
+            value = value + (xp.sum(X * X, axis=1) - explained) / self.noise
+            return finite_rows(-(0.5 * value + W @ logs)[:, None], Block(0, X, None), source)
+
+        return source.map(measure, 1, np.float64, extra_bytes=8 * 8 * source.shape[1])
+
+    @property
+    def _model(self) -> FactorModel:
+        d, k = self.factors.shape
+        loadings = np.column_stack([self.factors, np.zeros(d)])
+        return FactorModel(self.mean, self.deviation, loadings, None, self.noise)
+
+
+def _dense(block: Block, dtype: Any) -> Array:
+    """Return rows as a dense array; entries that sparse rows do not store are missing."""
+    rows = block.rows
+    if not hasattr(rows, "tocsr"):
+        return cast(rows, dtype)
+    out = np.full(rows.shape, np.nan, dtype)
+    out[np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), rows.indices] = rows.data
+    return out
+
+
+def _posterior(block: Block, model: FactorModel) -> tuple[Array, Array, Array, Array]:
+    """Return means and second moments of the factors of rows, log-determinants and squares."""
+    W, R, _ = observed(block, model)
+    squares, _ = model.products()
+    packed, linear = W @ like(squares, W), R @ like(model.factors, W)
+    logdet, explained = solve_posteriors(packed, linear, model.noise)
+    return linear, packed, logdet, explained
