@@ -61,7 +61,7 @@ def _kernel(fitted):
     # Centred as the map says.
     true = axes.at_basis @ A - np.asarray(projection.mean, LD) @ A
     lengths = np.sqrt(np.abs(np.diag(axes.gram)))
-    own = truth.K if axes.own is None else axes.own
+    own = axes.gram if axes.own is None else axes.own  # of shifted rows, if the map shifts them
     size = np.sqrt(np.abs(np.diag(own)))[:, None]
     more = np.abs(axes.at_basis).max(initial=0) if not truth.psd else LD(0)
     each = size * lengths[None, :] + np.abs(np.asarray(projection.mean, LD))[None, :] + more
