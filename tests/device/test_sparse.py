@@ -145,6 +145,15 @@ def test_same_as_on_the_cpu(estimator, form, kind, device):
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_against_a_dense_svd(form, device):
+    D = X.toarray()
+    values = np.linalg.svd(D - D.mean(axis=0), compute_uv=False) ** 2 / (len(D) - 1)
+    for solver in ("krylov", "dot", "covariance_eigh", "full"):
+        made = on_device(form, device, PCA(3, svd_solver=solver, **SEED).fit)
+        np.testing.assert_allclose(host(made.explained_variance_), values[:3], rtol=1e-11)
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     "estimator",
     [PCA(3), PCA(3, svd_solver="krylov", **SEED), KernelPCA(3, **RBF)]
@@ -394,6 +403,26 @@ def test_files(device, tmp_path):
     with config_context(device=device):
         scores = PCA(3).fit(tmp_path / "rows.npz").transform(tmp_path / "rows.npz")
     assert apart(expected, scores.collect()) < 1e-10
+
+
+def test_rows_in_a_file_are_copied_in_blocks(device, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    path, memory = tmp_path / "rows.h5ad", 70_000
+    with h5py.File(path, "w") as file:
+        group = file.create_group("X")
+        group.attrs.update({"encoding-type": "csr_matrix", "shape": X.shape})
+        for name in ("data", "indices", "indptr"):
+            group[name] = getattr(X, name)
+        for name, size in zip(("obs", "var"), X.shape, strict=True):
+            file.create_group(name).attrs["_index"] = "_index"
+            file[name]["_index"] = [str(i) for i in range(size)]
+    expected = PCA(2, svd_solver="krylov", **SEED).fit(X).explained_variance_
+    with config_context(device=device, memory=memory):
+        source = mercer.data.to_configured_device(mercer.as_source(path))
+        assert source.sparse
+        assert type(source.source).__name__ == "CSRRows"
+        made = PCA(2, svd_solver="krylov", tol=1e-9, **SEED).fit(path)
+    np.testing.assert_allclose(made.explained_variance_, expected, rtol=1e-9)
 
 
 def test_plans_count_the_entries(device):

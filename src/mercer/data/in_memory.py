@@ -109,7 +109,7 @@ class SparseSource(Source):
 
     @property
     def row_entries(self) -> int:
-        """Entries of a row in the part of the rows that has the most."""
+        """Mean number of entries of a row in the densest part of the rows."""
         return most_entries(self.csr.indptr)
 
     def read(self, start: int, stop: int) -> Any:
@@ -158,7 +158,7 @@ class SparseSource(Source):
 
 
 def most_entries(indptr: Array) -> int:
-    """Return how many entries a row has, at most, in the mean of a 64th of the rows."""
+    """Return the mean number of entries of a row in the densest of 64 parts of the rows."""
     n = int(indptr.shape[0]) - 1
     cuts = np.linspace(0, n, min(n, 64) + 1).astype(np.int64)
     ends = to_numpy(namespace(indptr).take(indptr, like(cuts, indptr), axis=0))

@@ -165,7 +165,7 @@ class CSRRows(Source):
 
     @property
     def row_entries(self) -> int:
-        """Entries of a row in the part of the rows that has the most."""
+        """Mean number of entries of a row in the densest part of the rows."""
         return most_entries(self.indptr)
 
     def read(self, start: int, stop: int) -> Any:
