@@ -19,6 +19,8 @@ from mercer.arrays import (
     like,
     namespace,
     numpy_dtype,
+    reference_of,
+    scale_columns,
     summed,
     to_numpy,
     working_dtype,
@@ -91,7 +93,7 @@ class BlockGram:
         if self.mean is None or self.deviation is None:
             return cast_rows(rows, dtype)
         if hasattr(rows, "tocsr"):
-            return rows.multiply(1.0 / self.deviation).tocsr().astype(dtype)
+            return scale_columns(rows, 1.0 / self.deviation, dtype)
         rows = cast(rows, dtype)
         mean, rest = rounded_mean(self.mean, rows, dtype)
         return (rows - mean - rest) / like(self.deviation, rows, dtype)
@@ -134,8 +136,9 @@ def _weighted(A: Array, weights: Vector | None) -> Array:
 def symmetric_matrix(kernel: Kernel, points: Points, dtype: Any) -> Array:
     """Return the kernel matrix of points; on the host little more than half of it is computed."""
     n, rows = len(points), points.rows
-    if not (isinstance(rows, (list, np.ndarray)) or points.sparse):
-        return evaluate(kernel.on, points, points, rows, dtype)
+    reference = reference_of(rows)
+    if not isinstance(reference, np.ndarray):
+        return evaluate(kernel.on, points, points, reference, dtype)
     K = empty((n, n), np.empty(0), dtype)
     for start in range(0, n, _STRIP):
         stop = min(start + _STRIP, n)

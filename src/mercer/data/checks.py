@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, is_finite, to_numpy
+from mercer.arrays import Array, Vector, first_entry, is_finite, to_numpy
 from mercer.data.errors import format_names
 from mercer.data.fold import Block, Fold
 from mercer.data.source import Source
@@ -27,20 +27,18 @@ class NonFiniteSearch(Fold):
         rows = block.rows
         if self.found is not None:
             return
-        if hasattr(rows, "tocoo"):
-            coo = rows.tocoo()
-            bad = ~np.isfinite(coo.data)
-            at = np.stack([coo.row[bad], coo.col[bad]], axis=1)
-            at = at[np.lexsort(at.T[::-1])]
-            rows = rows.toarray() if len(at) else rows
+        sparse = hasattr(rows, "tocsr")
+        if is_finite(rows.data if sparse else rows):
+            return
+        if sparse:
+            place = first_entry(rows, ~np.isfinite(to_numpy(rows.data)))
+            assert place is not None
+            i, j, value = place
         else:
-            if is_finite(rows):
-                return
             rows = to_numpy(rows)
-            at = np.argwhere(~np.isfinite(rows))
-        if len(at):
-            i, j = at[0]
-            self.found = (block.start + int(i), int(j), float(rows[i, j]))
+            i, j = map(int, np.argwhere(~np.isfinite(rows))[0])
+            value = float(rows[i, j])
+        self.found = (block.start + i, j, value)
 
     def merge(self, other: Self) -> None:
         places = [place for place in (self.found, other.found) if place is not None]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer import progress
-from mercer.arrays import Array, to_numpy
+from mercer.arrays import Array, as_csr, is_sparse, to_numpy
 from mercer.data import Source, SparseSource, as_source
 from mercer.estimators.validation import check_rows
 from mercer.rules import Rule, as_rule
@@ -198,7 +198,7 @@ class SlicedRows(Source):
             X = as_source(X)
         elif not hasattr(X, "shape"):
             X = np.asarray(X)
-        self.X = X.tocsr() if hasattr(X, "tocsr") else X
+        self.X = as_csr(X) if is_sparse(X) else X
         n, *columns = X.shape
         if n == 0:
             raise ValueError(f"X has shape {tuple(X.shape)}: there are no rows to draw.")

@@ -10,7 +10,18 @@ from scipy.linalg import block_diag
 from scipy.sparse import csr_array, vstack
 
 from mercer import progress
-from mercer.arrays import Matrix, Vector, cast, eigh, is_dask, is_finite, like, svd, to_numpy
+from mercer.arrays import (
+    Matrix,
+    Vector,
+    cast,
+    eigh,
+    is_dask,
+    is_finite,
+    like,
+    svd,
+    to_device_of,
+    to_numpy,
+)
 from mercer.data import as_source
 from mercer.kernels.points import Points
 from mercer.linalg.upper_blocks import SymmetricProduct, upper_blocks
@@ -316,7 +327,8 @@ def _merge(bases: list[Any], coef: Matrix) -> tuple[Any, Matrix]:
     if isinstance(first, list):
         points = keys = first + second
     elif sparse:
-        both = [x if hasattr(x, "tocsr") else csr_array(to_numpy(x)) for x in (first, second)]
+        hosts = [to_device_of(x, np.empty(0)) for x in (first, second)]
+        both = [x if hasattr(x, "tocsr") else csr_array(x) for x in hosts]
         points = vstack(both, format="csr")
         data = points.data.astype(np.float64) + 0.0
         rows = [slice(*ends) for ends in pairwise(points.indptr)]

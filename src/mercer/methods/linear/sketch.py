@@ -16,6 +16,7 @@ from mercer.arrays import (
     namespace,
     numpy_dtype,
     orthonormalize,
+    scale_columns,
     to_numpy,
 )
 from mercer.certificate import Axes, Evidence, spectral_evidence
@@ -187,8 +188,9 @@ class StandardizedSketch:
 
     def __call__(self, rows: Any) -> Array:
         if hasattr(rows, "tocsr"):
-            scaled = rows if self.plain else rows.multiply(1.0 / self.deviation).tocsr()
-            return self.matrix.apply(scaled)
+            if not self.plain:
+                rows = scale_columns(rows, 1.0 / self.deviation, rows.dtype)
+            return self.matrix.apply(rows)
         dtype = numpy_dtype(rows)
         rows = rows - like(self.shift, rows, dtype)
         return self.matrix.apply(rows if self.plain else rows / like(self.deviation, rows, dtype))
