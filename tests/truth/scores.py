@@ -46,7 +46,8 @@ def _linear(fitted, rows):
 
 
 def _treatment(model):
-    return model.projection_.mean, model.projection_.deviation
+    deviation = model.projection_.deviation
+    return model.projection_.mean, oracle.divisor(deviation, model.feature_weight)
 
 
 def _kernel(fitted):
@@ -131,6 +132,8 @@ def deviations(fitted, rows, weights):
     squares, size, w = columns(rows, weights, model.center)
     found = np.asarray(model.projection_.deviation, LD)
     constant = (found == 1) & (np.sqrt(squares / w.sum()) <= 64 * fitted.eps * size)
+    if model.feature_weight is not None:
+        constant |= (found == 1) & (model.feature_weight == 0)
     off = [np.abs(found / np.sqrt(np.where(squares > 0, squares / c, 1)) - 1) for c in _counts(w)]
     off = np.where(constant | (squares == 0), 0, np.minimum(*off))
     j = int(np.argmax(off))

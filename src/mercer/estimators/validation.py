@@ -227,13 +227,14 @@ def rescale_rows(problem: Problem) -> Problem:
     """
     source = problem.source
     n, d = source.shape
+    share = 1.0 if problem.metric is None else 1.0 * (problem.metric > 0)
     some = np.arange(0, n, -(-n // max(4, min(32, 2**17 // d))))
-    rows = to_numpy(source.take(some)).astype(np.float64)
+    rows = to_numpy(source.take(some)).astype(np.float64) * share
     # Differences from a row: those of a constant column from its mean would be rounding.
     first = rows[0] if problem.center else 0.0 * rows[0]
 
     def spread(block: Block) -> Array:
-        differences = np.abs(to_numpy(block.dense(np.float64)) - first)
+        differences = np.abs(to_numpy(block.dense(np.float64)) * share - first)
         return differences.max(axis=1, initial=0.0)[:, None]
 
     largest, safe = float(np.abs(rows - first).max(initial=0.0)), _SAFE[source.dtype]

@@ -76,9 +76,10 @@ class CovarianceProduct(SumFold):
 
 
 class StandardizedOperator(Operator):
-    """An operator made of standardized rows: centered, and divided by their deviations.
+    """An operator made of standardized rows: centered, and divided by `deviation`.
 
-    `variance` is the total variance of these rows, and `divisor` the number c.
+    That is s/√w of a column with the standard deviation s, or 1, and the weight w. `variance` is
+    the total variance of these rows, and `divisor` the number c.
     """
 
     axis: int

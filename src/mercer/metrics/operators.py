@@ -212,7 +212,7 @@ def joint_components(model: Any, other: Any) -> JointComponents:
     if spaces[0] != spaces[1] or kernels[0] != kernels[1]:
         raise ValueError(
             f"The components of the models are in different spaces, of {' and of '.join(spaces)}. "
-            f"Fit both to the same columns, with the same kernel and the same scale."
+            f"Fit both to the same columns, with the same kernel, scale and feature_weight."
         )
     A, B = coefficients(p), coefficients(q)
     if isinstance(p, LinearProjection) or isinstance(q, LinearProjection):
@@ -232,7 +232,10 @@ def _space(projection: LinearProjection | KernelProjection) -> tuple[str, Any]:
     """Describe the space of the components, and return the kernel."""
     rows = row_type(projection)
     if isinstance(projection, LinearProjection):
-        return f"{'scaled ' * bool(np.any(projection.deviation != 1.0))}{rows}", None
+        scaled = "scaled " * bool(np.any(projection.deviation != 1.0))
+        if projection.weights is None:
+            return f"{scaled}{rows}", None
+        return f"{scaled}weighted {rows}", projection.weights.tolist()
     return f"{rows} under {projection.kernel!r}", projection.kernel
 
 

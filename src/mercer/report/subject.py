@@ -105,6 +105,7 @@ class Subject:
         self.precomputed = getattr(last, "kernel", None) == "precomputed"
         self.has_columns = not (self.strings or self.precomputed)
         scalers = [step for step in self.steps if type(step).__name__ == "StandardScaler"]
+        self.weighted = self.linear and last.projection_.weights is not None
         self.scaled = bool(scalers) or getattr(last, "scale", False)
         self.names = fitted_feature_names(model) if self.has_columns else []
         detector = self.outer if isinstance(self.outer, NoveltyDetector) else None

@@ -27,7 +27,14 @@ from mercer.linalg.solvers import rayleigh_ritz
 from mercer.methods.base import Cost, Size
 from mercer.methods.linear.direct import SVD, linear_axes
 from mercer.methods.linear.iterative import refined_axes
-from mercer.methods.preparation import ColumnStatistics, column_statistics, level, statistics_of
+from mercer.methods.preparation import (
+    ColumnStatistics,
+    column_statistics,
+    level,
+    metric_deviation,
+    statistics_of,
+    with_shares,
+)
 from mercer.problem import Problem
 from mercer.sketches import SketchMap, SketchMatrix
 
@@ -56,9 +63,10 @@ def fit_linear_sketch(
 ) -> Axes | None:
     """Return components from a sketch; None if it has too few for the rule to decide."""
     source, d = problem.source, problem.source.shape[1]
-    scaled, deviation = source, np.ones(d)
+    scaled, deviation = source, metric_deviation(problem)
     if problem.scale:
         deviation = column_statistics(problem).deviation
+    if np.any(deviation != 1.0):
 
         def divide(block: Block) -> Array:
             rows = block.dense(np.float64)
@@ -80,6 +88,7 @@ def fit_linear_sketch(
     levelled = level(problem, columns)
     if levelled is not problem:
         return fit_linear_sketch(levelled, sketch, rng, polish=polish)
+    problem = with_shares(problem, deviation)
     small, small_mean = to_numpy(fold.small.scatter) / problem.divisor, fold.small.mean
     del fold  # it holds the memory of a block
     values, U = eigh(small)
