@@ -1,12 +1,11 @@
 """On a GPU: exact kernel PCA, a basis, PCA; against scikit-learn on the CPUs where it can run.
 
-``python -m benchmarks gpu``; with other names after it only those: exact200, exact1000, subset,
-pca, host, peers.
+``python -m benchmarks gpu`` runs every part, ``python -m benchmarks.gpu NAME ...`` only some.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import report
+from benchmarks.accuracy import residual
 from benchmarks.harness import Row, say, skipped
 from mercer import PCA, KernelPCA, config_context
 from mercer.methods import Exact, Subset
@@ -33,18 +33,10 @@ def run(
     if not torch.cuda.is_available():
         return [skipped("gpu", "torch finds no CUDA device")]
     say(torch.cuda.get_device_name())
-    parts: dict[str, Callable[[int, bool], list[Row]]] = {
-        "pca": _pca,
-        "exact200": _exact,
-        "subset": _subset,
-        "host": _host,
-        "exact1000": _million,
-        "peers": _peers,
-    }
     rows: list[Row] = []
-    for name in names or parts:
+    for name in names or PARTS:
         say(name)
-        rows += parts[name](repeats or 3, quick)
+        rows += PARTS[name](repeats or 3, quick)
         torch.cuda.empty_cache()
     return rows
 
@@ -179,6 +171,55 @@ def _host(repeats: int, quick: bool) -> list[Row]:
     return made
 
 
+def sparse_rows(n: int, d: int, entries: int, seed: int = 0) -> Any:
+    """Make CSR rows on the host, in blocks: a hundred topics of falling weight, and a background.
+
+    Each row draws its columns from its topic's power law and from a common one; about `entries`
+    of a row differ.
+    """
+    import scipy.sparse
+
+    rng, topics, size = np.random.default_rng(seed), 100, 10_000
+    share = 0.94 ** np.arange(topics)
+    strides, draws = 2 * rng.integers(d // 2, size=topics) + 1, entries + entries // 30
+    blocks = []
+    for start in range(0, n, size):
+        m = min(size, n - start)
+        topic = rng.choice(topics, m, p=share / share.sum())[:, None]
+        own = (d * rng.random((m, draws // 2)) ** 3).astype(np.int64) * strides[topic] % d
+        common = (d * rng.random((m, draws - draws // 2)) ** 1.2).astype(np.int64)
+        columns = np.sort(np.hstack([own, common]).astype(np.int32), axis=1)
+        new = np.diff(columns, axis=1, prepend=-1) > 0
+        data = 0.5 + rng.exponential(size=np.count_nonzero(new))
+        pointers = np.concatenate([[0], np.cumsum(new.sum(axis=1))])
+        blocks.append(scipy.sparse.csr_array((data, columns[new], pointers), (m, d)))
+    return scipy.sparse.vstack(blocks, format="csr")
+
+
+def _sparse(repeats: int, quick: bool) -> list[Row]:
+    """Sparse rows of the host, whose peak of device memory is stated."""
+    import torch
+
+    n, d, entries = (50_000, 2000, 50) if quick else (1_000_000, 20_000, 200)
+    X = sparse_rows(n, d, entries)
+    case = f"PCA {n}×{d} CSR float64, {X.nnz / 1e6:.0f} M entries, k=50, from the host"
+
+    def fit() -> PCA:
+        with config_context(device="cuda"):
+            return PCA(50, svd_solver="krylov", tol=1e-6, random_state=0).fit(X)
+
+    timed(fit, 1)
+    torch.cuda.reset_peak_memory_stats()
+    seconds, model, times = timed(fit, repeats)
+    peak = torch.cuda.max_memory_allocated() / 2**30
+    note = f"{model.plan_.method!r}; {model.certificate_.sentence}".replace("\n", " ")
+    return [
+        Row(case, "seconds", seconds, must=30.0, aim=10.0, note=note, times={"ours": times}),
+        Row(case, "true residual", residual(model, X), must=1e-6),
+        Row(case, "peak of device memory", peak, unit="GiB"),
+    ]
+
+
 def _peers(repeats: int, quick: bool) -> list[Row]:
     """scikit-learn on the CPUs of the same machine, on as many rows as it can take."""
     from sklearn import decomposition
@@ -212,5 +253,22 @@ def _peer(name: str, n: int, d: int, ours: Any, theirs: Callable[[Any], Any]) ->
     return Row(case, "time", seconds, peer, "s", times={"ours": times, "peer": [peer]})
 
 
+PARTS: dict[str, Callable[[int, bool], list[Row]]] = {
+    "pca": _pca,
+    "exact200": _exact,
+    "subset": _subset,
+    "host": _host,
+    "sparse": _sparse,
+    "exact1000": _million,
+    "peers": _peers,
+}
+
+
 if __name__ == "__main__":
-    print(report.table(run(names=sys.argv[1:] or None)))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PARTS)}; all")
+    options = parser.parse_args()
+    for name in options.names:
+        if name not in PARTS:
+            parser.error(f"{name!r} is not one of {', '.join(PARTS)}")
+    print(report.table(run(names=options.names or None)))

@@ -66,6 +66,7 @@ def moved(offset, dtype):
         ({"whiten": True}, 1e4, "f4"),
         ({"whiten": True}, 0.0, "f8"),
         ({"scale": True}, 1e4, "f4"),
+        ({"feature_weight": [0, 1, 2, 3, 4, 5]}, 1e4, "f8"),
         ({"center": False}, 1e4, "f8"),
         ({"center": False}, 0.0, "f4"),
         ({"n_components": 0.9}, 1e4, "f4"),

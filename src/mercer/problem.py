@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +25,8 @@ class Problem:
         The rule for the number of components.
     center, scale : bool
         Subtract the mean of every column; divide by its standard deviation.
+    feature_weight : ndarray of shape (d,) or None
+        Weights of the columns: components are those of standardized rows times their roots.
     tol : float
         Relative residual required of a solver; 0 for working precision.
     gap : float or None
@@ -32,6 +35,8 @@ class Problem:
         The rows are the user's rows divided by 2**exponent, against over- and underflow.
     shift : ndarray of shape (d,) or None
         What was subtracted from the user's rows.
+    columns : int or None
+        Number of columns with a share in the components, where that is not all.
     shape : tuple of int
         Number of rows and of features.
     limit, n_components : int, int or None
@@ -40,34 +45,46 @@ class Problem:
         The divisor of variances: the number of rows minus one.
     counts : tuple of int
         Number of rows, as often as their weights say if those are counts, and of features.
+    metric : ndarray of shape (d,) or None
+        The weights divided by a power of four: the largest is below 1.
+    unit : float
+        The user's standardized and weighted rows are those of the problem times this.
     """
 
     source: Source
     rule: Rule
     center: bool = True
     scale: bool = False
+    feature_weight: Vector | None = None
     tol: float = 0.0
     gap: float | None = None
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     exponent: int = 0
     shift: Vector | None = None
+    columns: int | None = None
     shape: tuple[int, int] = field(init=False)
     limit: int = field(init=False)
     n_components: int | None = field(init=False)
     divisor: float = field(init=False)
     counts: tuple[int, int] = field(init=False)
+    metric: Vector | None = field(init=False)
+    unit: float = field(init=False)
 
     def __post_init__(self) -> None:
         n, count = self.source.shape[0], self.source.count
         kernel = isinstance(self, KernelProblem)  # n rows span n dimensions of feature space
         d, rows = n if kernel else self.source.shape[1], max(round(count), n)
-        wanted = self.rule.first_guess(n, d)
+        wanted, w, power = self.rule.first_guess(n, d), self.feature_weight, 0
+        if w is not None:
+            power = (math.frexp(float(w.max()))[1] + 1) // 2
         vars(self).update(
             shape=(n, d),
             limit=min(n, d),
             n_components=wanted,
             divisor=count - 1.0,
             counts=(rows, rows if kernel else d),
+            metric=None if w is None else np.ldexp(w, -2 * power),
+            unit=np.ldexp(1.0, power if self.scale else power + self.exponent),
         )
         if isinstance(self, KernelProblem):
             k = self.kernel
@@ -81,9 +98,9 @@ class Problem:
         """Apply the rule to eigenvalues; None where it needs more of them."""
         n, d = self.counts
         values = np.maximum(values, 0.0)
-        if self.scale and self.n_components is None:
-            # The total of scaled columns is their number: constant columns do not count.
-            d = min(d, max(1, round(total)))
+        if self.n_components is None and self.columns is not None:
+            # A rule does not count columns that are constant or of weight zero.
+            d = self.columns
             values = values[: min(n, d)]
         if len(values) == self.limit < min(n, d):
             # Fewer rows than their weights say: the other eigenvalues are zero.

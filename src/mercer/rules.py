@@ -434,7 +434,7 @@ class CrossValidation(Rule):
     9
     """
 
-    def __init__(self, folds: int = 5, most: int | None = None, rows: int = 5000) -> None:
+    def __init__(self, folds: int = 10, most: int | None = None, rows: int = 5000) -> None:
         self.folds, self.most, self.rows = folds, most, rows
 
     def check(self, n: int, d: int) -> None:

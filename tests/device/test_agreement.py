@@ -7,7 +7,16 @@ import pytest
 from sklearn.base import clone
 
 from mercer import PCA, KernelPCA, config_context, kernels
-from mercer.methods import Cholesky, Exact, Nystrom, RandomFeatures, Reduced, Sketch, Subset
+from mercer.methods import (
+    Cholesky,
+    Exact,
+    FrequentDirections,
+    Nystrom,
+    RandomFeatures,
+    Reduced,
+    Sketch,
+    Subset,
+)
 from tests.catalogue import cycled
 from tests.device.conftest import there, torch
 
@@ -20,6 +29,8 @@ LINEAR = [
     PCA(3, svd_solver="krylov", random_state=0),
     PCA(3, svd_solver="sketch", random_state=0),
     PCA(3, scale=True, whiten=True),
+    PCA(3, feature_weight=np.arange(20) / 4),
+    PCA(3, svd_solver=FrequentDirections(20), feature_weight=np.arange(20) / 4),
     PCA(0.9),
 ]
 KERNEL = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from mercer import PCA, KernelPCA, config_context
 from mercer.arrays import device_memory, device_reference, like, to_numpy
@@ -50,6 +51,20 @@ def test_memory_stays_inside_the_budget(rows):
         assert torch.cuda.max_memory_allocated() - before <= budget
 
 
+def test_memory_of_sparse_rows_stays_inside_the_budget():
+    X = scipy.sparse.random_array((400_000, 10_000), density=1e-3, format="csr", rng=1)  # 48 MB
+    X = scipy.sparse.csr_array(X * np.geomspace(30.0, 1.0, 10_000))
+    expected = PCA(3, svd_solver="krylov", tol=1e-3, random_state=0).fit(X)
+    for budget in (2**30, 2**27):  # kept on the device, and copied in blocks
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        with config_context(device="cuda", memory=budget):
+            made = PCA(3, svd_solver="krylov", tol=1e-3, random_state=0).fit(X)
+        assert torch.cuda.max_memory_allocated() <= budget
+        values = made.explained_variance_
+        np.testing.assert_allclose(values, expected.explained_variance_, rtol=1e-8)
+
+
 def test_blocks_from_the_host_are_the_rows(rows):
     whole = PCA(5).fit(rows)
     with config_context(device="cuda", memory=rows.nbytes // 2, block_rows=1000):
@@ -91,3 +106,16 @@ def test_cupy(rows):
         plain = make().fit(X.get())
         values = plain.projection_.eigenvalues
         np.testing.assert_allclose(made.projection_.eigenvalues, values, rtol=1e-10)
+
+
+def test_sparse_matrices_of_cupy():
+    cupyx = pytest.importorskip("cupyx.scipy.sparse")
+    X = scipy.sparse.random_array((3000, 400), density=0.05, format="csr", rng=1)
+    for make in (
+        lambda: PCA(3, svd_solver="krylov", random_state=0),
+        lambda: KernelPCA(3, kernel="rbf", gamma=0.05, method=Subset(200), random_state=0),
+    ):
+        plain = make().fit(X).projection_.eigenvalues
+        for kind in (cupyx.csr_matrix, cupyx.csc_matrix):
+            made = make().fit(kind(scipy.sparse.csr_matrix(X)))
+            np.testing.assert_allclose(made.projection_.eigenvalues, plain, rtol=1e-10)

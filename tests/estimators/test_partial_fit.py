@@ -168,7 +168,9 @@ def test_variances_without_a_centre_are_about_zero():
 
 def test_a_stream_goes_on_as_it_began():
     pca = PCA(3).partial_fit(X[:30])
-    with pytest.raises(ValueError, match="center, scale and svd_solver cannot change"):
+    with pytest.raises(
+        ValueError, match="center, scale, svd_solver and feature_weight cannot change"
+    ):
         pca.set_params(center=False).partial_fit(X[30:])
     mixed = PCA(3).partial_fit(X[:30]).partial_fit(X[30:].astype(np.float32))
     assert mixed.components_.dtype == np.float64

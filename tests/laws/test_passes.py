@@ -104,14 +104,16 @@ def fitted(model, X):
         return model.fit(X)
 
 
-@pairwise(source=SOURCES, way=WAYS, scale=[False, True])
-def test_linear(way, source, scale, passes, tmp_path):
+@pairwise(source=SOURCES, way=WAYS, scale=[False, True], weighted=[False, True])
+def test_linear(way, source, scale, weighted, passes, tmp_path):
     if way.name in CONVERGE or (scale and way.name.startswith("Frequent")):
         pytest.skip("the number is not known before, or the method does not scale")
     if source == "Dask" and way.name in ("dot", "Dot()"):
         pytest.skip("needs columns")
     X = SOURCES[source](separated(np.random.default_rng(0), N, D), tmp_path)
-    model = fitted(PCA(3, svd_solver=way.solver, scale=scale, random_state=0), X)
+    weights = 0.5 + np.arange(D) if weighted else None
+    pca = PCA(3, svd_solver=way.solver, scale=scale, feature_weight=weights, random_state=0)
+    model = fitted(pca, X)
     if isinstance(model.plan_.method, Iterative):  # it may converge earlier
         assert len(of_the_fit(passes, model)) <= planned(model), passes
     else:

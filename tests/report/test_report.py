@@ -108,6 +108,18 @@ def test_cuts_are_those_of_the_rules(written):
     assert "needs all eigenvalues" in part.text
 
 
+@pytest.mark.parametrize("weights", [None, [1, 2, 0.5, 4], [1, 2, 0, 4]])
+@pytest.mark.parametrize("scale", [False, True])
+def test_column_weights_are_mentioned(written, weights, scale):
+    page = written(PCA(2, scale=scale, feature_weight=weights).fit(IRIS.data), IRIS.data)
+    least = "0" if weights and not all(weights) else "0.5"
+    text = f"Columns have weights from {least} to 4 in variances and squared distances."
+    assert (text in page.text) == (weights is not None)
+    assert ("Those of weight 0 have no share" in page.text) == (least == "0")
+    assert ("times the root of the weight of the column" in page.text) == (weights is not None)
+    assert ("loadings are the correlations" in page.text) == (scale and weights is None)
+
+
 def test_without_rows(written):
     page = written(PCA(2).fit(IRIS.data))
     assert page.data["points"] is None

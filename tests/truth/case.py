@@ -183,7 +183,8 @@ def known(model, found, kernel):
             squares, size, w = scores.columns(found.rows, found.weights, center)
             constant = np.sqrt(squares / w.sum()) <= 8 * oracle.EPS64 * size
             deviation = np.where(constant & (deviation == 1.0), np.inf, deviation)
-        return oracle.Linear(found.rows, found.weights, center, deviation), None
+        metric = model.settings.get("feature_weight")
+        return oracle.Linear(found.rows, found.weights, center, deviation, metric), None
     rows, weights, X = weighing(found, kernel)
     truth = oracle.Kernel(kernel, rows, weights, center, scipy.sparse.issparse(found.X))
     if not truth.finite:

@@ -310,6 +310,23 @@ def rule(rng, size, *, kernel):
     return choices[rng.integers(len(choices))]
 
 
+def column_weights(rng, data):
+    """Weights of columns: alike, areas, of other magnitudes, and zero."""
+    d = data.shape[1]
+    w = [
+        rng.uniform(0.1, 2.0, d),
+        np.cos(np.linspace(-1.5, 1.5, d)),
+        10.0 ** rng.uniform(-8, 8, d),
+        rng.integers(1, 4, d).astype(float),
+    ][rng.integers(4)]
+    if rng.random() < 0.4:
+        w[rng.random(d) < 0.4] = 0.0
+        w[rng.integers(d)] = 1.0
+    # Scores of extreme rows, or float32 ones, are numbers of their precision only by a little.
+    far = 60 if data.rows.dtype == np.float64 and data.name != "extreme" else 4
+    return w * 10.0 ** rng.choice([0, 0, -far, far])
+
+
 def block(rng, n):
     """Rows of a block: few only where there are few rows, as a block costs the most."""
     return int(rng.choice([1, 2, 7, n // 2, n] if n <= 40 else [n // 6, n // 3, n])) or 1
@@ -349,4 +366,7 @@ def draw(rng, way, data, kernel_settings):
     if rng.random() < 0.3:
         settings["certificate"] = (False, "tight")[int(rng.integers(2))]
         estimator.set_params(certificate=settings["certificate"])
+    if not way.kernel and rng.random() < 0.4:
+        settings["feature_weight"] = column_weights(rng, data)
+        estimator.set_params(feature_weight=settings["feature_weight"])
     return Model(way, estimator, settings, config, batch, again, bound)

@@ -52,22 +52,32 @@ class Spectrum:
         return np.maximum(self.values[:k], 0).sum()
 
 
+def divisor(deviation, metric):
+    """What centred columns are divided by; infinite where they have no share."""
+    divide = LD(1) if deviation is None else np.asarray(deviation, LD)
+    with np.errstate(divide="ignore"):
+        return divide if metric is None else divide / np.sqrt(np.asarray(metric, LD))
+
+
 class Linear:
-    """PCA of rows: treated as a model of them says, or not scaled."""
+    """PCA of rows: treated as a model of them says, or not scaled; in the metric of column weights.
+
+    Columns are divided by their deviation, and multiplied by the root of their weight.
+    """
 
     psd = True
 
-    def __init__(self, rows, weights, center, deviation=None):
+    def __init__(self, rows, weights, center, deviation=None, metric=None):
         rows = np.asarray(rows, LD)
         w = np.ones(len(rows), LD) if weights is None else np.asarray(weights, LD)
         rows, w = rows[w > 0], w[w > 0]
         Z = centred(rows, w) if center else rows
-        Z = Z if deviation is None else Z / np.asarray(deviation, LD)
+        divide = divisor(deviation, metric)
+        Z = Z / divide
         self.count = w.sum()
         self.Z = Z * np.sqrt(w)[:, None] / np.sqrt(self.count - 1)
         self.total = (self.Z**2).sum()
         # Columns are centred about their first entry, then their mean, in longdouble.
-        divide = LD(1) if deviation is None else np.asarray(deviation, LD)
         spread = norms((np.abs(rows - rows[0]).max(axis=0, initial=0) / divide)[:, None])[0]
         self.error = 64 * EPS * (self.total + center * np.sqrt(self.total) * spread)
         sizes = np.abs(rows).max(axis=0, initial=0) / divide

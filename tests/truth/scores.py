@@ -46,7 +46,8 @@ def _linear(fitted, rows):
 
 
 def _treatment(model):
-    return model.projection_.mean, model.projection_.deviation
+    deviation = model.projection_.deviation
+    return model.projection_.mean, oracle.divisor(deviation, model.feature_weight)
 
 
 def _kernel(fitted):
@@ -61,7 +62,7 @@ def _kernel(fitted):
     # Centred as the map says.
     true = axes.at_basis @ A - np.asarray(projection.mean, LD) @ A
     lengths = np.sqrt(np.abs(np.diag(axes.gram)))
-    own = truth.K if axes.own is None else axes.own
+    own = axes.gram if axes.own is None else axes.own  # of shifted rows, if the map shifts them
     size = np.sqrt(np.abs(np.diag(own)))[:, None]
     more = np.abs(axes.at_basis).max(initial=0) if not truth.psd else LD(0)
     each = size * lengths[None, :] + np.abs(np.asarray(projection.mean, LD))[None, :] + more
@@ -131,6 +132,8 @@ def deviations(fitted, rows, weights):
     squares, size, w = columns(rows, weights, model.center)
     found = np.asarray(model.projection_.deviation, LD)
     constant = (found == 1) & (np.sqrt(squares / w.sum()) <= 64 * fitted.eps * size)
+    if model.feature_weight is not None:
+        constant |= (found == 1) & (model.feature_weight == 0)
     off = [np.abs(found / np.sqrt(np.where(squares > 0, squares / c, 1)) - 1) for c in _counts(w)]
     off = np.where(constant | (squares == 0), 0, np.minimum(*off))
     j = int(np.argmax(off))

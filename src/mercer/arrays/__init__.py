@@ -5,6 +5,8 @@ spectra and projected matrices of the solvers, are float64 NumPy arrays; those c
 stay there until the host needs them (`DeviceMatrix`).
 """
 
+from mercer.arrays.csr import CSR as CSR
+from mercer.arrays.csr import ENTRY_BYTES as ENTRY_BYTES
 from mercer.arrays.linear import FEW as FEW
 from mercer.arrays.linear import LIKELY as LIKELY
 from mercer.arrays.linear import DeviceMatrix as DeviceMatrix
@@ -46,9 +48,23 @@ from mercer.arrays.places import on_accelerator as on_accelerator
 from mercer.arrays.places import product_eps as product_eps
 from mercer.arrays.places import products as products
 from mercer.arrays.places import put as put
+from mercer.arrays.places import reference_of as reference_of
 from mercer.arrays.places import same_device as same_device
-from mercer.arrays.places import to_device_of as to_device_of
 from mercer.arrays.places import to_numpy as to_numpy
 from mercer.arrays.places import torch_tensor as torch_tensor
 from mercer.arrays.places import working_dtype as working_dtype
+from mercer.arrays.sparse import as_csr as as_csr
+from mercer.arrays.sparse import dense_remedy as dense_remedy
+from mercer.arrays.sparse import entry_rows as entry_rows
+from mercer.arrays.sparse import first_entry as first_entry
+from mercer.arrays.sparse import is_sparse as is_sparse
+from mercer.arrays.sparse import row_maxima as row_maxima
+from mercer.arrays.sparse import row_products as row_products
+from mercer.arrays.sparse import scale_columns as scale_columns
+from mercer.arrays.sparse import scale_rows as scale_rows
+from mercer.arrays.sparse import sparse_like as sparse_like
+from mercer.arrays.sparse import squared_norms as squared_norms
+from mercer.arrays.sparse import stack_rows as stack_rows
+from mercer.arrays.sparse import to_device_of as to_device_of
+from mercer.arrays.sparse import with_data as with_data
 from mercer.arrays.transfer import copy_stream as copy_stream

@@ -42,6 +42,13 @@ def is_foreign(x: Any) -> bool:
     )
 
 
+def reference_of(rows: Any) -> Array:
+    """Return an array of the library and on the device of rows: of sparse rows, their entries."""
+    if isinstance(rows, list):  # of strings
+        return np.empty(0)
+    return getattr(rows, "data", rows) if hasattr(rows, "tocsr") else rows
+
+
 def is_dask(x: Any) -> bool:
     """Return whether x is a collection of Dask: an array, or a DataFrame."""
     return hasattr(x, "__dask_graph__") and type(x).__module__.startswith("dask")
@@ -60,6 +67,7 @@ def on_accelerator(x: Array) -> bool:
     """Return whether an array lives on a device with memory of its own, such as a GPU."""
     if isinstance(x, np.ndarray):
         return False
+    x = reference_of(x)
     name = getattr(getattr(x, "device", None), "type", None)  # torch's
     if name is None:
         return type(x).__module__.startswith("cupy")
@@ -67,7 +75,8 @@ def on_accelerator(x: Array) -> bool:
 
 
 def same_device(x: Array, y: Array) -> bool:
-    """Return whether two arrays have the same library and device."""
+    """Return whether two arrays, or sparse rows, have the same library and device."""
+    x, y = reference_of(x), reference_of(y)
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
         return isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
     return namespace(x) is namespace(y) and device(x) == device(y)
@@ -130,11 +139,6 @@ def like(x: Any, reference: Array, dtype: Any = None) -> Array:
     if hasattr(reference, "is_cuda") and reference.is_cuda:
         return to_device(x, reference.device)
     return xp.asarray(x, dtype=getattr(xp, x.dtype.name), device=device(reference))
-
-
-def to_device_of(x: Array, reference: Array) -> Array:
-    """Copy any array to the device of `reference`, unless it is already there."""
-    return x if same_device(x, reference) else like(to_numpy(x), reference)
 
 
 def empty(shape: tuple[int, ...], reference: Array, dtype: Any) -> Array:

@@ -19,6 +19,8 @@ from mercer.arrays import (
     like,
     namespace,
     numpy_dtype,
+    reference_of,
+    scale_columns,
     summed,
     to_numpy,
     working_dtype,
@@ -40,8 +42,9 @@ _CENTERING, _MEANS = 64.0, 2.0 * float(np.finfo(np.float64).eps)
 class BlockGram:
     """The weighted Gram matrix √w K √w of a block of rows in feature space.
 
-    `center` centers it at the mean of the block. Rows are standardized first by `mean` and
-    `deviation`; sparse rows are only divided.
+    `center` centers it at the mean of the block. Rows are standardized first: `mean` is subtracted
+    from dense rows, and all are divided by `deviation`. Without a mean, dense rows are centered
+    before they are divided.
     """
 
     kernel: Kernel
@@ -88,11 +91,13 @@ class BlockGram:
         return np.result_type(working_dtype(numpy_dtype(rows)), self.dtype)
 
     def _standardized(self, rows: Any, dtype: np.dtype[Any]) -> Any:
-        if self.mean is None or self.deviation is None:
+        if self.deviation is None:
             return cast_rows(rows, dtype)
         if hasattr(rows, "tocsr"):
-            return rows.multiply(1.0 / self.deviation).tocsr().astype(dtype)
+            return scale_columns(rows, 1.0 / self.deviation, dtype)
         rows = cast(rows, dtype)
+        if self.mean is None:
+            return rows if self.center else rows / like(self.deviation, rows, dtype)
         mean, rest = rounded_mean(self.mean, rows, dtype)
         return (rows - mean - rest) / like(self.deviation, rows, dtype)
 
@@ -104,14 +109,17 @@ class BlockGram:
         dtype, n = numpy_dtype(rows), len(weights)
         rows = cast(rows, np.float64)
         share = like(weights / weights.sum(), rows, np.float64)
-        mean = share @ rows
-        Z = _weighted(cast(rows - mean, dtype), weights)
+        sizes = share @ namespace(rows).abs(rows)
+        rows = rows - share @ rows
+        if self.mean is None and self.deviation is not None:
+            divide = like(self.deviation, rows, np.float64)
+            sizes, rows = sizes / divide, rows / divide
+        Z = _weighted(cast(rows, dtype), weights)
         wide = int(Z.shape[1]) >= n
         A = Z @ Z.T if wide else Z.T @ Z
         energy, unit = float(diagonal(A).sum()), float(np.finfo(dtype).eps) / 2
         terms = int(Z.shape[1]) if wide else n
-        size = float(to_numpy(share @ namespace(rows).abs(rows)).max())
-        off = weights.sum() * int(Z.shape[1]) * (_MEANS * n * size) ** 2
+        off = weights.sum() * int(Z.shape[1]) * (_MEANS * n * float(to_numpy(sizes).max())) ** 2
         return A, unit * (summed(terms, dtype, Z) + FEW) * energy + off
 
 
@@ -134,8 +142,9 @@ def _weighted(A: Array, weights: Vector | None) -> Array:
 def symmetric_matrix(kernel: Kernel, points: Points, dtype: Any) -> Array:
     """Return the kernel matrix of points; on the host little more than half of it is computed."""
     n, rows = len(points), points.rows
-    if not (isinstance(rows, (list, np.ndarray)) or points.sparse):
-        return evaluate(kernel.on, points, points, rows, dtype)
+    reference = reference_of(rows)
+    if not isinstance(reference, np.ndarray):
+        return evaluate(kernel.on, points, points, reference, dtype)
     K = empty((n, n), np.empty(0), dtype)
     for start in range(0, n, _STRIP):
         stop = min(start + _STRIP, n)

@@ -229,7 +229,7 @@ def _gram(problem: Problem, kernel: Kernel, axes: Axes) -> BlockGram:
         return BlockGram(kernel, dtype, problem.center)
     plain = _in_units(problem, axes)
     late = problem.source.sparse and problem.center
-    return BlockGram(kernel, dtype, late, plain.mean, plain.deviation)
+    return BlockGram(kernel, dtype, late, plain.mean, plain.divisor)
 
 
 def _in_units(problem: Problem, axes: Axes) -> LinearProjection:
@@ -237,7 +237,8 @@ def _in_units(problem: Problem, axes: Axes) -> LinearProjection:
     projection, unit = axes.projection, float(np.ldexp(1.0, problem.exponent))
     assert isinstance(projection, LinearProjection)
     deviation = projection.deviation / (unit if problem.scale else 1.0)
-    return replace(projection, mean=projection.mean / unit, deviation=deviation)
+    mean = projection.mean / unit
+    return replace(projection, mean=mean, deviation=deviation, weights=problem.metric)
 
 
 def explained_by_scores(problem: Problem, axes: Axes) -> Figure:
@@ -258,8 +259,7 @@ def explained_by_scores(problem: Problem, axes: Axes) -> Figure:
 
 def scale_of(problem: Problem) -> float:
     """Return the square of the unit of the rows, in which linear variances are measured."""
-    linear = not isinstance(problem, KernelProblem) and not problem.scale
-    return float(np.ldexp(1.0, 2 * problem.exponent)) if linear else 1.0
+    return 1.0 if isinstance(problem, KernelProblem) else problem.unit**2
 
 
 def _refined(

@@ -73,7 +73,7 @@ def _buffers(rows: Any) -> list[np.ndarray[Any, Any]]:
     """Return the arrays of NumPy that hold rows, dense or sparse."""
     if hasattr(rows, "tocsr"):
         rows = rows.tocsr()
-        return [rows.data, rows.indices, rows.indptr]
+        return [to_numpy(part) for part in (rows.data, rows.indices, rows.indptr)]
     return [to_numpy(rows)]
 
 

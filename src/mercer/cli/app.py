@@ -25,7 +25,10 @@ _MODEL = (
     *("components", "kernel", "gamma", "method", "basis", "select", "gap", "certificate"),
     *("scale", "preimage"),
 )
-_FIT = (*_ROWS, *_MODEL, "seed", "output", "force", "checkpoint", "checkpoint_seconds", *_COMMON)
+_FIT = (
+    *(*_ROWS, *_MODEL, "feature_weight", "seed", "output", "force"),
+    *("checkpoint", "checkpoint_seconds", *_COMMON),
+)
 _APPLY = ("model", "data", *_COLUMNS, "keep", "output", "force", *_COMMON)
 _FITTED = {
     "label": "Label column. It is not used as a feature; the report colors the points by it.",

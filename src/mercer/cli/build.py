@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from mercer import methods
 from mercer.arrays import Array
 from mercer.cli.console import UsageError, WorkError, as_option, reject
+from mercer.cli.feature_weight import read_feature_weight
 from mercer.cli.options import CERTIFICATES, SCALES, Options
 from mercer.data import Block, Source, require_finite_sums
 from mercer.data.errors import format_names
@@ -46,7 +47,13 @@ def build_estimator(options: Options, components: Any = _FEW) -> Any:
     scale = options.scale == "zscore"
     if options.kernel is None:
         count = _SHARE if options.components is None else count
+        if options.feature_weight is not None:
+            shared["feature_weight"] = read_feature_weight(options.feature_weight)
         estimator: Any = PCA(count, svd_solver=_build_solver(options), scale=scale, **shared)
+    elif options.feature_weight is not None:
+        raise UsageError(
+            "--feature-weight is for linear PCA: leave out --kernel; novelty fit needs --linear."
+        )
     else:
         estimator = KernelPCA(
             components if options.components is None else count,

@@ -42,6 +42,7 @@ _SAME_NAME = (
 # Parameters of Python, and the options that set them.
 _OPTIONS = {name: f"--{name}" for name in _SAME_NAME} | {
     "checkpoint_seconds": "--checkpoint-seconds",
+    "feature_weight": "--feature-weight",
     "n_components": "--components",
     "n_basis": "--basis",
     "svd_solver": "--method",

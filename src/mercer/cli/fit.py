@@ -16,6 +16,7 @@ from mercer.atomic_write import write_atomically
 from mercer.checkpoint import check_same, checkpointed, has_checkpoint, identify
 from mercer.cli import apply, build, console, rows
 from mercer.cli.console import Reporter, Result, UsageError
+from mercer.cli.feature_weight import order_feature_weight
 from mercer.cli.options import Options
 from mercer.data.files import Table
 from mercer.estimators.inspection import parts
@@ -63,7 +64,9 @@ def _fit(name: str, estimator: Any, options: Options, reporter: Reporter) -> Res
         if options.checkpoint is not None and has_checkpoint(options.checkpoint):
             reporter.note(f"resuming from the checkpoint in {options.checkpoint}.")
         table = rows.read_training(options, reporter)
-        build.check_components(getattr(estimator, "estimator", estimator), table.source)
+        inner = getattr(estimator, "estimator", estimator)
+        build.check_components(inner, table.source)
+        order_feature_weight(inner, table.source)
         model = _fit_pipeline(estimator, table, options)
         origin = _origin(name, options, table)
         if options.scores is not None:
@@ -85,6 +88,7 @@ def plan(options: Options, reporter: Reporter) -> Result:
     estimator = build.build_estimator(options)
     table = rows.read_training(options, reporter)
     build.check_components(estimator, table.source)
+    order_feature_weight(estimator, table.source)
     if getattr(estimator, "gamma", None) is not None:
         estimator.set_params(gamma=1.0)  # no cost depends on it, and computing it takes time
     chosen = estimator.plan(table.source)

@@ -117,6 +117,12 @@ class Options:
         "zscore divides each column by its standard deviation (with n − 1 degrees of freedom).",
         default="none",
     )
+    feature_weight: Path | None = _model(
+        "FILE",
+        "Weights of the columns for linear PCA: a .csv file with the name and the weight of a "
+        "column in each line, or a .npy or .txt file with one weight per column, in their order. "
+        "Variances and squared distances count a column as often as its weight says.",
+    )
     preimage: str | None = _model(
         "NAME",
         "Pre-image method of a kernel model, required for inverse and denoise: auto, fixed_point, "

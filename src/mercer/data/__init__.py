@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import is_dask, is_foreign
+from mercer.arrays import is_dask, is_foreign, is_sparse
 from mercer.data.checks import NonFiniteSearch as NonFiniteSearch
 from mercer.data.checks import check_features as check_features
 from mercer.data.checks import check_weights as check_weights
@@ -21,9 +21,9 @@ from mercer.data.derived import PastRows as PastRows
 from mercer.data.derived import ScaledSource as ScaledSource
 from mercer.data.derived import ShiftedSource as ShiftedSource
 from mercer.data.derived import count_stored as count_stored
-from mercer.data.device import array_source_like as array_source_like
 from mercer.data.device import cache_on_device as cache_on_device
 from mercer.data.device import device_context as device_context
+from mercer.data.device import source_like as source_like
 from mercer.data.device import to_configured_device as to_configured_device
 from mercer.data.device import to_output_device as to_output_device
 from mercer.data.fold import Block as Block
@@ -46,11 +46,11 @@ def as_source(X: Any) -> Source:
     Parameters
     ----------
     X : ndarray, sparse matrix, DataFrame, array of another library, path or Source
-        Rows of numbers: a NumPy array, a SciPy sparse matrix or array, a pandas or
-        polars DataFrame or LazyFrame, a pyarrow table, dataset or reader, an AnnData object, an
-        array that follows the array API standard, a Dask array or DataFrame, the path of a file
-        that `mercer.data.files.read_table` reads, or a `Source`. A list or array of `str`
-        gives rows of strings; a lone `str` is a path.
+        Rows of numbers: a NumPy array, a sparse matrix or array of SciPy or CuPy, a sparse tensor
+        of torch, a pandas or polars DataFrame or LazyFrame, a pyarrow table, dataset or reader, an
+        AnnData object, an array that follows the array API standard, a Dask array or DataFrame,
+        the path of a file that `mercer.data.files.read_table` reads, or a `Source`. A list or
+        array of `str` gives rows of strings; a lone `str` is a path.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def as_source(X: Any) -> Source:
         from mercer.data.dask import DaskSource
 
         return DaskSource(X)
-    if hasattr(X, "tocsr"):
+    if is_sparse(X):
         return SparseSource(X)
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
         return ArraySource(X.to_numpy(), names=[str(name) for name in X.columns])

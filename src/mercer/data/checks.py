@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, is_finite, to_numpy
+from mercer.arrays import Array, Vector, first_entry, is_finite, to_numpy
 from mercer.data.errors import format_names
 from mercer.data.fold import Block, Fold
 from mercer.data.source import Source
@@ -30,20 +30,17 @@ class NonFiniteSearch(Fold):
         rows = block.rows
         if self.found is not None:
             return
-        if hasattr(rows, "tocoo"):
-            coo = rows.tocoo()
-            bad = self._bad(coo.data)
-            at = np.stack([coo.row[bad], coo.col[bad]], axis=1)
-            at = at[np.lexsort(at.T[::-1])]
-            rows = rows.toarray() if len(at) else rows
+        sparse = hasattr(rows, "tocsr")
+        if is_finite(rows.data if sparse else rows):
+            return
+        if sparse:
+            place = first_entry(rows, self._bad(to_numpy(rows.data)))
         else:
-            if is_finite(rows):
-                return
             rows = to_numpy(rows)
             at = np.argwhere(self._bad(rows))
-        if len(at):
-            i, j = at[0]
-            self.found = (block.start + int(i), int(j), float(rows[i, j]))
+            place = (int(at[0, 0]), int(at[0, 1]), float(rows[tuple(at[0])])) if len(at) else None
+        if place is not None:
+            self.found = (block.start + place[0], *place[1:])
 
     def _bad(self, values: Any) -> Any:
         return np.isinf(values) if self.missing else ~np.isfinite(values)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mercer.arrays import Array, Vector, cast, like
+from mercer.arrays import Array, Vector, cast, entry_rows, like, namespace, to_numpy, with_data
 from mercer.data.fold import Block, SumFold
 from mercer.data.in_memory import ArraySource, SparseSource
 from mercer.data.source import Mapped, Source
@@ -65,12 +65,10 @@ class ShiftedSource(Entrywise):
         if not self.sparse:
             rows = cast(rows, np.float64)
             return rows - like(shift if self.axis else shift[:, None], rows)
-        rows = rows.astype(np.float64)  # a copy of the entries
-        if self.axis:
-            rows.data = rows.data - shift[rows.indices]
-        else:
-            rows.data = rows.data - np.repeat(shift, np.diff(rows.indptr))
-        return rows
+        entries = cast(rows.data, np.float64)
+        places = rows.indices if self.axis else entry_rows(rows)
+        shifts = namespace(entries).take(like(shift, entries), places, axis=0)
+        return with_data(rows, entries - shifts)
 
     def transposed(self) -> Source:
         return ShiftedSource(self.source.transposed(), self.shift, 1 - self.axis)
@@ -114,7 +112,8 @@ class ColumnCounts(SumFold):
     def add(self, block: Block) -> None:
         rows, width = block.rows, len(self.result)
         if hasattr(rows, "tocsr"):
-            at = rows.indices[np.isnan(rows.data)] if self.missing else rows.indices
+            at, entries = to_numpy(rows.indices), to_numpy(rows.data) if self.missing else None
+            at = at if entries is None else at[np.isnan(entries)]
             self.sums["result"] += np.bincount(at, minlength=width)
         else:
             self.sums["result"] += np.isnan(rows).sum(axis=0)

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from mercer import progress
 from mercer.arrays import (
+    CSR,
+    ENTRY_BYTES,
     Array,
     copy_stream,
     device_lapack,
@@ -18,10 +21,12 @@ from mercer.arrays import (
     on_accelerator,
     products,
     same_device,
+    stack_rows,
+    to_device_of,
     to_numpy,
 )
 from mercer.config import config_context, get_config
-from mercer.data.in_memory import ArraySource, StringSource
+from mercer.data.in_memory import ArraySource, SparseSource, StringSource
 from mercer.data.source import Source
 
 
@@ -39,15 +44,34 @@ class OnDevice(Source):
         self.source, self.reference, self.output = source, reference, source.output_reference
         self.shape, self.dtype, self.held_bytes = source.shape, source.dtype, source.held_bytes
         self.names, self.weights, self.by_columns = source.names, source.weights, source.by_columns
+        self.sparse, self.uneven = source.sparse, source.uneven
+
+    @property
+    def nnz(self) -> int | None:
+        """Number of stored entries of sparse rows."""
+        entries: int | None = getattr(self.source, "nnz", None)
+        return entries
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes if self.nnz is None else (self.dtype.itemsize + 4) * self.nnz
 
     @property
     def row_bytes(self) -> int:
-        return super().row_bytes + self.source.row_bytes
+        entries = getattr(self.source, "row_entries", None)
+        own = super().row_bytes if entries is None else ENTRY_BYTES * entries
+        return own + self.source.row_bytes
 
-    def read(self, start: int, stop: int) -> Array:
+    def read(self, start: int, stop: int) -> Any:
         rows = self.source.read(start, stop)
         with copy_stream(self.reference) as share:
-            return share(like(to_numpy(rows), self.reference))
+            copied = to_device_of(rows, self.reference)
+            for part in copied.arrays if isinstance(copied, CSR) else (copied,):
+                share(part)
+            return copied
+
+    def gather(self, at: np.ndarray[Any, Any]) -> Any:
+        return to_device_of(self.source.gather(at), self.reference)
 
     def _take(self, at: np.ndarray[Any, Any]) -> Array:
         return like(to_numpy(self.source.take(at)), self.reference)
@@ -61,11 +85,11 @@ def to_configured_device(source: Source) -> Source:
     name = get_config().device
     if name is None or on_accelerator(source.reference):
         return source
-    if source.remote is not None or source.sparse or isinstance(source, StringSource):
-        content = "Dask" if source.remote else "sparse" if source.sparse else "string"
+    if source.remote is not None or isinstance(source, StringSource):
+        content = "Dask" if source.remote else "string"
         raise TypeError(
-            f"device={name!r} requires dense numeric rows of this process, but X has {content} "
-            f"rows. Omit device{', or pass X.toarray()' if source.sparse else ''}."
+            f"device={name!r} requires numeric rows of this process, but X has {content} rows. "
+            f"Omit device."
         )
     return OnDevice(source, device_reference(name))
 
@@ -76,13 +100,27 @@ def cache_on_device(source: Source) -> Source:
         return source
     if source.nbytes > get_config().budget // 4:
         return source
-    rows = source.collect(label="to the device")
-    return array_source_like(rows, source).weighted(source.weights)
+    if source.sparse:
+        rows = _gather_sparse(source)
+    else:
+        rows = source.collect(label="to the device")
+    return source_like(rows, source).weighted(source.weights)
 
 
-def array_source_like(rows: Array, source: Source) -> ArraySource:
+def _gather_sparse(source: Source) -> Any:
+    """Return all sparse rows in one matrix."""
+    blocks = []
+    with progress.task("to the device", source.shape[0]) as tick:
+        for block in source.blocks(source.block_rows(0, held=0, parts=1)):
+            blocks.append(block.rows)
+            tick(block.length)
+    return stack_rows(blocks)
+
+
+def source_like(rows: Any, source: Source) -> ArraySource | SparseSource:
     """Return rows in memory whose results go where those of the source go."""
-    result, output = ArraySource(rows, source.names), source.output_reference
+    kind = SparseSource if hasattr(rows, "tocsr") else ArraySource
+    result, output = kind(rows, source.names), source.output_reference
     result.output = None if same_device(source.reference, output) else output
     return result
 

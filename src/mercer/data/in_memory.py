@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, cast, empty, like, namespace, numpy_dtype, working_dtype
+from mercer.arrays import (
+    ENTRY_BYTES,
+    Array,
+    as_csr,
+    cast,
+    empty,
+    like,
+    namespace,
+    numpy_dtype,
+    to_numpy,
+    working_dtype,
+)
+from mercer.config import get_config
 from mercer.data.source import Source
 
 
@@ -61,23 +74,22 @@ class ArraySource(Source):
 
 
 class SparseSource(Source):
-    """Rows of a sparse matrix; blocks are CSR arrays."""
+    """Rows of a sparse matrix; blocks are CSR arrays, of SciPy or with arrays of its library."""
 
     sparse = True
     uneven = True
     by_columns = True
 
     def __init__(self, matrix: Any, names: Sequence[str] | None = None) -> None:
-        import scipy.sparse
-
-        csr = scipy.sparse.csr_array(matrix)  # shares the entries of a CSR matrix
-        if csr.dtype != working_dtype(csr.dtype):
-            csr = csr.astype(working_dtype(csr.dtype))
-        if not csr.has_canonical_format:  # an entry stored in parts cannot be squared
-            csr = csr.copy()
-            csr.sum_duplicates()
+        real_matrix_dtype(matrix)
+        csr = as_csr(matrix)
         self.csr, self.names = csr, names
         self.shape, self.dtype = (int(csr.shape[0]), int(csr.shape[1])), csr.dtype
+        if not isinstance(csr.data, np.ndarray):
+            self.parallel = False
+            self.reference = empty((0,), csr.data, np.float64)
+            # The blocks last read, with the order of their columns: no larger than the matrix.
+            self._kept: dict[tuple[int, int], Any] = {}
 
     @property
     def nnz(self) -> int:
@@ -85,11 +97,24 @@ class SparseSource(Source):
         return int(self.csr.nnz)
 
     @property
+    def nbytes(self) -> int:
+        return (self.dtype.itemsize + 4) * self.nnz
+
+    @property
     def row_bytes(self) -> int:
-        """Bytes of a row of average length, as if it were copied."""
-        return 12 * self.nnz // max(1, self.shape[0])
+        """Bytes of a row of average length, as if it were copied; of a long one on a device."""
+        if isinstance(self.reference, np.ndarray):
+            return 12 * self.nnz // max(1, self.shape[0])
+        return ENTRY_BYTES * self.row_entries
+
+    @property
+    def row_entries(self) -> int:
+        """Mean number of entries of a row in the densest part of the rows."""
+        return most_entries(self.csr.indptr)
 
     def read(self, start: int, stop: int) -> Any:
+        if not isinstance(self.csr.data, np.ndarray):
+            return self._block(start, stop)
         import scipy.sparse
 
         pointers = self.csr.indptr[start : stop + 1]
@@ -99,6 +124,20 @@ class SparseSource(Source):
         rows.data, rows.indices = self.csr.data[part], self.csr.indices[part]
         rows.indptr = pointers - pointers[0]
         return rows
+
+    def _block(self, start: int, stop: int) -> Any:
+        """Return rows of a matrix that is not SciPy's: the same ones again in the next pass."""
+        kept, (_, d) = self._kept, self.shape
+        if (start, stop) in kept:
+            return kept[start, stop]
+        block = self.csr[start:stop]
+        if self.nbytes <= get_config().budget // 4:
+            kept[start, stop] = block
+            while (
+                sum(each.nnz for each in kept.values()) > self.nnz or len(kept) * d > self.nnz + d
+            ):
+                del kept[next(iter(kept))]
+        return block
 
     def load(self) -> Any:
         return self.csr
@@ -116,6 +155,14 @@ class SparseSource(Source):
     def _columns(self) -> SparseSource:
         """The columns as compressed rows: made once and kept, as large as the matrix."""
         return SparseSource(self.csr.T.tocsr())
+
+
+def most_entries(indptr: Array) -> int:
+    """Return the mean number of entries of a row in the densest of 64 parts of the rows."""
+    n = int(indptr.shape[0]) - 1
+    cuts = np.linspace(0, n, min(n, 64) + 1).astype(np.int64)
+    ends = to_numpy(namespace(indptr).take(indptr, like(cuts, indptr), axis=0))
+    return math.ceil(np.max(np.diff(ends) / np.maximum(1, np.diff(cuts)), initial=0.0))
 
 
 def require_inside(data: Any, indices: Any, indptr: Any, sizes: Sequence[int]) -> None:

@@ -28,7 +28,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer import progress
-from mercer.arrays import Array, is_dask, is_foreign, like, on_accelerator
+from mercer.arrays import Array, Vector, is_dask, is_foreign, like, on_accelerator, to_numpy
 from mercer.certificate import Axes, Certificate
 from mercer.certificate.block_gram import BlockGram
 from mercer.certificate.partition import (
@@ -248,7 +248,8 @@ class ProjectionEstimator(
         For `PCA` the result equals one fit to all samples, while a d×d matrix fits the memory
         budget. Beyond it a sketch is used, with a warning, and the certificate bounds what is
         lost. The estimator stays unfitted until it has seen as many samples as components are
-        requested. `center`, `scale` and `svd_solver` cannot change between batches.
+        requested. `center`, `scale`, `svd_solver` and `feature_weight` cannot change between
+        batches.
 
         For `KernelPCA` the result equals one fit to all samples on a basis, which is given, as
         `method=Subset(select=points)`, or chosen from the first batch, as gamma="median" is;
@@ -267,12 +268,11 @@ class ProjectionEstimator(
                         "a clone."
                     )
                 # Copies, which set_params does not change.
-                self._begun = tuple(clone(getattr(self, name), safe=False) for name in names)
+                self._begun = clone(self._constants(), safe=False)
                 self._seen, self._coarse = 0, np.dtype(np.float32)
                 self._start_stream(batch)
                 self._blocks = self._start_blocks(batch)
-            for name, before in zip(names, self._begun, strict=False):
-                now = getattr(self, name)
+            for name, now, before in zip(names, self._constants(), self._begun, strict=False):
                 if not same(now, before):
                     raise ValueError(
                         f"{name}={now!r} was {before!r} at the first batch: "
@@ -324,7 +324,7 @@ class ProjectionEstimator(
         """Return the squared distance of each sample from its projection.
 
         For `KernelPCA` in feature space; for `PCA(scale=True)` in units of the standard
-        deviations of the columns.
+        deviations of the columns, and with `feature_weight` in the metric that it defines.
         """
         self._require_fitted()
         residuals = self._residuals(self._rows(X, reset=False))
@@ -367,6 +367,11 @@ class ProjectionEstimator(
     def _constant_parameters(self) -> tuple[str, ...]:
         """Return the names of the parameters that cannot change between batches."""
 
+    def _constants(self) -> tuple[Any, ...]:
+        """Return those parameters; array-likes, which could not be compared, as arrays."""
+        values = (getattr(self, name) for name in self._constant_parameters())
+        return tuple(to_numpy(x) if getattr(x, "ndim", 0) else x for x in values)
+
     @abstractmethod
     def _start_stream(self, batch: Source) -> None:
         """Set the method that batches go through, `_stream`, and its sums, `_fold`."""
@@ -383,8 +388,12 @@ class ProjectionEstimator(
             rows = min(rows, max(plan.block_rows, LEAST_ROWS))
         if rows <= k:
             return None
-        gram = BlockGram(kernel, batch.dtype, bool(self.center))
+        gram = BlockGram(kernel, batch.dtype, bool(self.center), deviation=self._deviation(batch))
         return BlockSums(gram, k, draw_seed(self.random_state), rows)
+
+    def _deviation(self, batch: Source) -> Vector | None:
+        """Return what columns are divided by before rows are compared; None for 1."""
+        return None
 
     @abstractmethod
     def _plan_stream(self, rows: PastRows) -> tuple[Problem, Plan]:

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer import progress
-from mercer.arrays import Array, to_numpy
+from mercer.arrays import Array, as_csr, is_sparse, to_numpy
 from mercer.data import Source, SparseSource, as_source
 from mercer.estimators.validation import check_rows
+from mercer.projection import LinearProjection
 from mercer.rules import Rule, as_rule
 
 Values = npt.NDArray[Any]
@@ -198,7 +199,7 @@ class SlicedRows(Source):
             X = as_source(X)
         elif not hasattr(X, "shape"):
             X = np.asarray(X)
-        self.X = X.tocsr() if hasattr(X, "tocsr") else X
+        self.X = as_csr(X) if is_sparse(X) else X
         n, *columns = X.shape
         if n == 0:
             raise ValueError(f"X has shape {tuple(X.shape)}: there are no rows to draw.")
@@ -326,6 +327,9 @@ class FittedSpectrum:
             # An eigenvalue of the scatter matrix is (Σw − 1) times a variance.
             count = float(to_numpy(eigenvalues)[0] / variances[0]) + 1
         n = max(round(count), int(rows))
+        projection = getattr(estimator, "projection_", None)
+        if isinstance(projection, LinearProjection):  # columns of weight zero do not count
+            return n, int(np.isfinite(projection.divisor).sum())
         return n, int(estimator.components_.shape[1]) if self.linear else n
 
     def named_rules(self, rules: Iterable[Any] | Mapping[str, Any]) -> dict[str, Rule]:
@@ -345,6 +349,7 @@ class FittedSpectrum:
             if type(rule).__name__ not in ("Fraction", "Threshold", "Count"):
                 return None
             n = d = len(values) + 1
+        values = values[: min(n, d)]
         zeros = min(n, d) - len(values)
         if zeros > 0 and self.total - values.sum() <= 1e-12 * self.total:
             values = np.concatenate([values, np.zeros(zeros)])

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from mercer.arrays import Array, cast, is_finite, like, same_device, to_device_of, to_numpy
+from mercer.arrays import CSR, Array, cast, is_finite, like, same_device, to_device_of, to_numpy
 from mercer.certificate import Axes, certify
 from mercer.data import PastRows, Source
 from mercer.estimators.base import draw_seed, fitted_array
@@ -378,6 +378,8 @@ class KernelPCA(KernelModel):
         if reference is not source.reference and not same_device(source.reference, reference):
             self.projection_ = projection.to_device_of(reference)
             self.X_fit_ = None if points is None else to_device_of(points, reference)
+        if isinstance(self.X_fit_, CSR):
+            self.X_fit_ = self.X_fit_.native
         self._warn(problem)
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer import progress
-from mercer.arrays import Array, Vector, like, namespace, numpy_dtype, to_numpy
+from mercer.arrays import Array, Matrix, Vector, like, namespace, numpy_dtype, to_numpy
 from mercer.data import Block, Source, to_output_device
 from mercer.estimators.base import ProjectionEstimator, fitted_array
 from mercer.projection import LinearProjection
@@ -46,7 +46,7 @@ class LinearModel(ProjectionEstimator):
     whiten: bool
     explained_variance_ = _view("eigenvalues", "Variance along each component.")
     mean_ = _view("mean", "Mean of each column, which is subtracted.")
-    scale_ = _view("deviation", "Divisor of each column.")
+    scale_ = _view("deviation", "Standard deviation that divides each column, or 1.")
 
     @property
     def components_(self) -> Array:
@@ -61,7 +61,7 @@ class LinearModel(ProjectionEstimator):
 
     @property
     def loadings_(self) -> Any:
-        """Components times standard deviations, d×k."""
+        """Components times standard deviations, d×k, in the metric of the components."""
         self._require_fitted()
         xp = namespace(self.components_)
         return (self.components_ * xp.sqrt(self.explained_variance_)[:, None]).T
@@ -83,13 +83,15 @@ class LinearModel(ProjectionEstimator):
         """Return the log-likelihood of each row under probabilistic PCA.
 
         Where no variance is left for noise the model lives on the span of the components: the
-        density is that on the span, and rows off it have likelihood zero (-inf).
+        density is that on the span, and rows off it have likelihood zero (-inf). Columns of weight
+        zero are not part of the model.
 
         Source: Tipping & Bishop (1999).
         """
         self._require_fitted()
         source, fitted = self._rows(X, reset=False), self.projection_
-        dtype, d = self._dtype(source), source.shape[1]
+        divisor = fitted.divisor[np.isfinite(fitted.divisor)]
+        dtype, d = self._dtype(source), len(divisor)
         values, noise = fitted.eigenvalues, float(self.noise_variance_)
         # Eigenvalues are float64; rows and components may be coarser.
         eps = max(float(np.finfo(x).eps) for x in (source.dtype, numpy_dtype(self.components_)))
@@ -98,7 +100,7 @@ class LinearModel(ProjectionEstimator):
         values = np.maximum(values, noise)
         span = values > 8 * d * float(np.finfo(np.float64).eps) * largest
         rank = d if noise else int(span.sum())
-        fixed = rank * math.log(2 * math.pi) + 2 * float(np.log(fitted.deviation).sum())
+        fixed = rank * math.log(2 * math.pi) + 2 * float(np.log(divisor).sum())
         fixed += float(np.log(values[span]).sum())
         fixed += (rank - int(span.sum())) * (math.log(noise) if noise else 0.0)
         scores = fitted.scores(source, dtype, np.where(span, np.sqrt(values), np.inf))
@@ -113,7 +115,8 @@ class LinearModel(ProjectionEstimator):
             off = off / noise if noise else xp.where(off > rounding, xp.inf, 0.0 * off)
             return (-0.5 * (distance + off + fixed))[:, None]
 
-        rows = source.map(likelihood, 1, dtype, extra_bytes=6 * d * dtype.itemsize)
+        extra = 6 * source.shape[1] * dtype.itemsize
+        rows = source.map(likelihood, 1, dtype, extra_bytes=extra)
         with progress.session():
             return to_output_device(rows).collect(label="likelihood")[:, 0]
 
@@ -122,24 +125,46 @@ class LinearModel(ProjectionEstimator):
         return float(to_numpy(self.score_samples(X)).mean(dtype=np.float64))
 
     def get_covariance(self) -> Any:
-        """Return the covariance of probabilistic PCA, d×d, of columns scaled as in the fit."""
+        """Return the covariance of probabilistic PCA, d×d, of columns scaled as in the fit.
+
+        The metric of `feature_weight` is undone. A column of weight zero has infinite variance: the
+        model says nothing of it.
+        """
         self._require_fitted()
-        V, noise = to_numpy(self.components_).astype(np.float64), float(self.noise_variance_)
-        C = (V.T * np.maximum(self.projection_.eigenvalues - noise, 0.0)) @ V
-        C[np.diag_indices_from(C)] += noise
+        C, roots = self._metric_covariance(), self._roots()
+        out = np.where(roots > 0, 0.0, np.inf)
+        C /= roots + out
+        C /= (roots + out)[:, None]
+        C[np.diag_indices_from(C)] += out
         return like(C, self.components_, numpy_dtype(self.components_))
 
     def get_precision(self) -> Any:
         """Return the inverse of `get_covariance`, by the matrix inversion lemma."""
         self._require_fitted()
         V, noise = to_numpy(self.components_).astype(np.float64), float(self.noise_variance_)
-        values = self.projection_.eigenvalues
+        values, roots = self.projection_.eigenvalues, self._roots()
         if noise == 0.0:
-            P = np.linalg.inv(to_numpy(self.get_covariance()).astype(np.float64))
+            C = self._metric_covariance()
+            C[np.diag_indices_from(C)] += roots == 0.0  # of columns that are not part of the model
+            P = np.linalg.inv(C)
         else:
             P = -(V.T * np.maximum(values - noise, 0.0) / (noise * np.maximum(values, noise))) @ V
             P[np.diag_indices_from(P)] += 1.0 / noise
+        P *= roots
+        P *= roots[:, None]
         return like(P, self.components_, numpy_dtype(self.components_))
+
+    def _metric_covariance(self) -> Matrix:
+        """Return the covariance of probabilistic PCA in the metric of the components."""
+        V, noise = to_numpy(self.components_).astype(np.float64), float(self.noise_variance_)
+        C = np.asarray((V.T * np.maximum(self.projection_.eigenvalues - noise, 0.0)) @ V)
+        C[np.diag_indices_from(C)] += noise
+        return C
+
+    def _roots(self) -> Vector:
+        """Return the root of the weight of each column."""
+        w = self.projection_.weights
+        return np.ones(len(self.projection_.mean)) if w is None else np.sqrt(w)
 
     @property
     def _n_features_out(self) -> int:

@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from mercer.arrays import Array, like, to_numpy
+from mercer.arrays import Array, Vector, like, to_numpy
 from mercer.certificate import Axes, certify
 from mercer.config import format_bytes, get_config
 from mercer.data import PastRows, Source
 from mercer.estimators.base import draw_seed, fitted_array
+from mercer.estimators.feature_weight import check_feature_weight
 from mercer.estimators.linear_model import LinearModel
 from mercer.estimators.validation import rescale_rows
 from mercer.linalg.solvers import Randomized
@@ -28,6 +29,7 @@ from mercer.methods import (
     Size,
     Streaming,
 )
+from mercer.methods.preparation import metric_deviation
 from mercer.planning import NAMES, Plan, make_plan
 from mercer.problem import Problem
 from mercer.projection import LinearProjection
@@ -83,30 +85,42 @@ class PCA(LinearModel):
         `center` is False, by its root mean square. A column whose standard deviation is within
         8 ε of its mean (ε of float64) is constant: it has `scale_` 1 and no share in the
         components.
+    feature_weight : array-like of shape (d,) or dict, optional
+        Weights :math:`w_j \ge 0` of the columns, which define the metric: squared distances are
+        :math:`\sum_j w_j (x_j - y_j)^2 / s_j^2`, with s the `scale_`. The result is that of PCA of
+        the columns divided by s and multiplied by :math:`\sqrt{w_j}`; a weight of two is the
+        column twice. A dict, or a pandas Series with an index of names, has a weight for each
+        column name. Weights are used as they are: they need not sum to a particular number. Those
+        of a field on a grid are the areas of its cells, ``np.cos(np.radians(latitude))`` on
+        a regular grid of latitudes, not their roots; one over the variance of each column is the
+        metric of `scale`. A column of weight zero must be finite, but has no share in the
+        components, and its reconstruction is its mean.
 
     Attributes
     ----------
     components_ : array of shape (k, d)
-        The components, by decreasing variance.
+        The components, by decreasing variance; orthonormal for columns as they are scaled and
+        weighted. Scores are :math:`\sum_j \sqrt{w_j} (x_j - \mu_j) / s_j \, v_j`. Variances and
+        the certificate are those of such columns; `inverse_transform` returns the data's units.
     explained_variance_, explained_variance_ratio_, singular_values_ : array of shape (k,)
         Variance along each component; its share of the total; singular values of the centered rows.
         With center=False all three are about zero (`TruncatedSVD` reports the variance of the
         scores about their mean instead).
     mean_, scale_ : array of shape (d,)
-        Mean that is subtracted from each column, and its divisor.
+        Mean of each column, which is subtracted, and its standard deviation with `scale`, else 1.
     noise_variance_ : float
         Mean variance of the components left out (probabilistic PCA).
     n_components_, n_samples_, n_features_in_ : int
     loadings_ : array of shape (d, k)
         Components times standard deviations: covariance of each column with each whitened score;
-        with `scale` their correlation.
+        with `scale` their correlation; with `feature_weight` times the root of the weight.
     certificate_ : Certificate
         Explained variance, a bound on the optimum, and residuals.
     plan_ : Plan
         The method used, its cost and the alternatives.
     projection_ : LinearProjection
         The fitted projection. components_, explained_variance_, mean_ and scale_ are views of
-        it: if they are set, transform uses the new values.
+        it: if they are set, transform uses the new values. Its `weights` are those of the columns.
 
     References
     ----------
@@ -137,6 +151,9 @@ class PCA(LinearModel):
     np.float64(13.0)
     >>> PCA(10).plan(X).method
     SVD()
+    >>> weights = 1 / X.var(axis=0, ddof=1)
+    >>> PCA(3, feature_weight=weights).fit(X).explained_variance_.round(2)  # that of scale=True
+    array([4.71, 2.5 , 1.45])
     >>> pca = PCA(3)
     >>> for batch in (X[:60], X[60:120], X[120:]):
     ...     pca.partial_fit(batch).n_samples_seen_
@@ -165,6 +182,7 @@ class PCA(LinearModel):
         "certificate": [bool, np.bool_, StrOptions({"tight"})],
         "center": [bool, np.bool_],
         "scale": [bool, np.bool_],
+        "feature_weight": ["array-like", dict, None],
     }
 
     n_components: int | float | str | Rule | None = None
@@ -181,6 +199,7 @@ class PCA(LinearModel):
     certificate: bool | str = True
     center: bool = True
     scale: bool = False
+    feature_weight: Any = None
 
     def _plan_fit(self, source: Source) -> tuple[Problem, Plan]:
         problem, normalizer = self._problem(source), self.power_iteration_normalizer
@@ -211,6 +230,9 @@ class PCA(LinearModel):
                 f"must be between {least} and min(n_samples, n_features)={min(n, d)} with "
                 f"{format_parameter('svd_solver', 'full' if solver == 'auto' else solver)}",
             )
+        weights = self.feature_weight
+        if weights is not None:
+            weights = check_feature_weight(weights, source)
         rule = Count(asked) if type(asked) is int else as_rule(asked, n, d)
         if asked in (None, "all") and solver == "arpack":
             rule = Count(max(1, min(n, d) - 1))  # as in scikit-learn
@@ -219,19 +241,26 @@ class PCA(LinearModel):
             rule=rule,
             center=self.center,
             scale=self.scale,
+            feature_weight=weights,
             tol=float(self.tol),
             gap=self.gap,
             rng=np.random.default_rng(draw_seed(self.random_state)),
         )
 
     def _constant_parameters(self) -> tuple[str, ...]:
-        return ("center", "scale", "svd_solver")
+        return ("center", "scale", "svd_solver", "feature_weight")
 
     def _start_stream(self, batch: Source) -> None:
         n, d = batch.shape
         self._stream = _stream_method(self.svd_solver, d)
         rows = PastRows(batch, max(self._min_samples(d), n), batch.count)
         self._fold = self._stream.begin(self._problem(rows))
+
+    def _deviation(self, batch: Source) -> Vector | None:
+        if self.feature_weight is None:
+            return None
+        w = check_feature_weight(self.feature_weight, batch)
+        return metric_deviation(Problem(batch, Count(1), feature_weight=w))
 
     def _plan_stream(self, rows: PastRows) -> tuple[Problem, Plan]:
         problem = self._problem(rows)
@@ -254,7 +283,8 @@ class PCA(LinearModel):
         self.explained_variance_ratio_ = fitted_array(ratio, dtype, reference)
         self.singular_values_ = fitted_array(np.sqrt(values * problem.divisor), dtype, reference)
         self.n_components_, self.n_samples_ = len(values), source.shape[0]
-        others = min(round(source.count), source.shape[1]) - len(values)
+        d = source.shape[1] if problem.metric is None else np.count_nonzero(problem.metric)
+        others = min(round(source.count), d) - len(values)
         noise = np.array([projection.rest / others if others > 0 else 0.0])
         self.noise_variance_ = fitted_array(noise, dtype, noise)[0] if others > 0 else 0.0
         self.plan_ = plan

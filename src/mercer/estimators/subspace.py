@@ -292,12 +292,16 @@ def _fit_class(model: Model, part: Source) -> Model:
     own.fit(part)
     if isinstance(own, PCA):
         _drop_null_components(own)
-    linear = isinstance(own, PCA) or isinstance(own.kernel_, Linear)
-    if linear and own.n_components_ >= own.n_features_in_:
+    d: float = np.inf
+    if isinstance(own, PCA):  # columns of weight zero add nothing to a distance
+        d = int(np.isfinite(own.projection_.divisor).sum())
+    elif isinstance(own.kernel_, Linear):
+        d = own.n_features_in_
+    if own.n_components_ >= d:
         k = own.n_components_
         raise ValueError(
             f"{counted(k, 'component')} {'spans' if k == 1 else 'span'} the whole space of "
-            f"n_features={own.n_features_in_}, so every distance would be 0. Use fewer "
+            f"n_features={d}, so every distance would be 0. Use fewer "
             f"components, a smaller share of the variance, or a kernel."
         )
     return own

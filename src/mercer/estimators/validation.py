@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from mercer.arrays import Array, is_dask, is_foreign, namespace, to_numpy
+from mercer.arrays import (
+    Array,
+    dense_remedy,
+    is_dask,
+    is_foreign,
+    is_sparse,
+    namespace,
+    reference_of,
+    to_numpy,
+)
 from mercer.config import get_config
 from mercer.data import (
     ArraySource,
@@ -19,13 +28,13 @@ from mercer.data import (
     Source,
     SparseSource,
     StringSource,
-    array_source_like,
     as_source,
     check_features,
     is_lazy,
     materialize,
     require_finite_entries,
     require_present,
+    source_like,
     to_configured_device,
 )
 from mercer.data.files import NAMELESS, Request, id_names, read_source, split_path
@@ -68,11 +77,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
                 f"a table, read it with {request.option('format', 'csv')}."
             )
         check_features(estimator, source, reset)
-    elif is_dask(X) or (is_foreign(X) and not hasattr(X, "tocsr")):
-        if not is_dask(X) and "strided" not in str(getattr(X, "layout", "strided")):
-            raise TypeError(
-                f"X is a sparse tensor ({X.layout}). Pass X.to_dense(), or a SciPy matrix."
-            )
+    elif is_dask(X) or is_foreign(reference_of(X)):
         source = as_source(X)
         check_features(estimator, source, reset)
     else:
@@ -126,7 +131,7 @@ def rows_of_model(source: Source, *, copy_rows: bool) -> Source:
         return source
     rows = source.load()
     if source.output is not None or not isinstance(source, (ArraySource, SparseSource)):
-        return array_source_like(rows, source).weighted(source.weights)  # just read or computed
+        return source_like(rows, source).weighted(source.weights)  # just read or computed
     if not copy_rows:
         return source
     rows = rows.copy() if hasattr(rows, "copy") else namespace(rows).asarray(rows, copy=True)
@@ -146,11 +151,11 @@ def load_rows(source: Source, at: np.ndarray[Any, Any]) -> Source:
     """Return some rows, in memory, with their weights."""
     weights = None if source.weights is None else source.weights[at]
     if source.sparse:  # take would return dense rows
-        return SparseSource(source.load()[at], source.names).weighted(weights)
+        return source_like(source.gather(at), source).weighted(weights)
     rows = source.take(at)
     if isinstance(source, StringSource):
         return StringSource(rows).weighted(weights)
-    return array_source_like(rows, source).weighted(weights)
+    return source_like(rows, source).weighted(weights)
 
 
 def check_strings(estimator: Any, X: Any, *, reset: bool, least: int) -> Source | None:
@@ -179,8 +184,11 @@ def check_strings(estimator: Any, X: Any, *, reset: bool, least: int) -> Source 
 
 def check_matrix(estimator: Any, X: Any, *, reset: bool, least: int) -> Source:
     """Return a kernel matrix as a source: square and symmetric where it is to be fitted."""
-    if hasattr(X, "tocsr"):
-        raise TypeError("Sparse data was passed for X; kernel='precomputed' needs X.toarray().")
+    if is_sparse(X):
+        raise TypeError(
+            f"Sparse data was passed for X, but kernel='precomputed' needs a dense matrix. "
+            f"{dense_remedy(X)}"
+        )
     source = check_rows(estimator, X, reset=reset, least=least)
     if not reset:
         return source
@@ -219,19 +227,21 @@ def rescale_rows(problem: Problem) -> Problem:
     """
     source = problem.source
     n, d = source.shape
+    share = 1.0 if problem.metric is None else 1.0 * (problem.metric > 0)
     some = np.arange(0, n, -(-n // max(4, min(32, 2**17 // d))))
-    rows = to_numpy(source.take(some)).astype(np.float64)
+    rows = to_numpy(source.take(some)).astype(np.float64) * share
     # Differences from a row: those of a constant column from its mean would be rounding.
     first = rows[0] if problem.center else 0.0 * rows[0]
 
     def spread(block: Block) -> Array:
-        differences = np.abs(to_numpy(block.dense(np.float64)) - first)
+        differences = np.abs(to_numpy(block.dense(np.float64)) * share - first)
         return differences.max(axis=1, initial=0.0)[:, None]
 
     largest, safe = float(np.abs(rows - first).max(initial=0.0)), _SAFE[source.dtype]
     if not 0.0 < largest < np.inf or abs(math.frexp(largest)[1]) <= safe:
         return problem
-    largest = float(source.map(spread, 1, np.float64).collect(label="scale").max())
+    extra = 24 * d if source.sparse else 0  # a block becomes dense
+    largest = float(source.map(spread, 1, np.float64, extra).collect(label="scale").max())
     exponent = math.frexp(largest)[1] if 0.0 < largest < np.inf else 0
     if abs(exponent) <= safe:
         return problem

@@ -17,6 +17,7 @@ from mercer.arrays import (
     like,
     namespace,
     numpy_dtype,
+    reference_of,
     same_device,
     to_device_of,
     to_numpy,
@@ -184,9 +185,10 @@ class Kernel(Params, ABC):
         values = self.on(DiagonalPair(points))
         if not isinstance(values, float):
             return values
-        host, rows = np.full(len(points), values), points.rows
-        dense = not (points.sparse or isinstance(rows, list))
-        return like(host, rows, numpy_dtype(rows)) if dense else host
+        host, reference = np.full(len(points), values), reference_of(points.rows)
+        return (
+            host if isinstance(points.rows, list) else like(host, reference, numpy_dtype(reference))
+        )
 
     def sqdist(self, pair: Pair) -> Any:
         """Return the squared distances k(x,x) + k(y,y) − 2k(x,y) in feature space.

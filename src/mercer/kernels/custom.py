@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, eigh, like, namespace, on_accelerator, to_numpy
+from mercer.arrays import (
+    CSR,
+    Array,
+    eigh,
+    like,
+    namespace,
+    on_accelerator,
+    reference_of,
+    to_device_of,
+    to_numpy,
+)
 from mercer.checks import require
 from mercer.config import get_config
 from mercer.kernels.base import Kernel
@@ -106,7 +116,9 @@ class FromFunction(Kernel):
     def on(self, pair: Pair) -> Any:
         x, y = pair.sides
         rows = x
-        if get_config().device is not None and on_accelerator(rows):
+        if isinstance(rows, CSR):  # functions take SciPy's
+            x, y = (to_device_of(each, np.empty(0)) for each in (x, y))
+        elif get_config().device is not None and on_accelerator(rows):
             # The settings moved the rows to a device; a user's own tensors stay where they are.
             x, y = to_numpy(x), to_numpy(y)
         if isinstance(pair, DiagonalPair):
@@ -162,7 +174,7 @@ class FromFunction(Kernel):
 
 def _on_device(values: HostArray, rows: Any) -> Any:
     """Return a host array on the device of the rows."""
-    return values if isinstance(rows, list) or hasattr(rows, "tocsr") else like(values, rows)
+    return values if isinstance(rows, list) else like(values, reference_of(rows))
 
 
 class Separable(MappedKernel):
@@ -189,6 +201,9 @@ class Separable(MappedKernel):
         require(self, "f", callable(self.f), "a function of rows")
 
     def features(self, rows: Any) -> Any:
+        if isinstance(rows, CSR):  # functions take SciPy's
+            host = to_device_of(rows, np.empty(0))
+            return like(self.features(host), rows.data)
         values = self.f(rows)
         n = int(rows.shape[0])
         if namespace(rows) is np:  # small integers would overflow

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import namespace, numpy_dtype
+from mercer.arrays import namespace, numpy_dtype, row_maxima, scale_rows
 from mercer.checks import check_finite, check_integer, check_nonnegative, check_positive
 from mercer.kernels.base import Kernel
 from mercer.kernels.pair import Pair, Slopes, power_error
@@ -157,10 +157,10 @@ class Cosine(MappedKernel):
         extreme = ~((norms > tiny**0.75) & (norms < tiny**-0.75))
         if bool(xp.any(extreme)):
             if hasattr(rows, "tocsr"):
-                largest = abs(rows).max(axis=1).toarray().reshape(-1)
+                largest = row_maxima(rows)
             else:
                 largest = xp.max(xp.abs(rows), axis=1)
-            one = 1.0 + 0.0 * largest
+            one = xp.ones_like(largest)
             rows = _scale_rows(rows, 1.0 / xp.where(extreme & (largest > 0), largest, one))
             norms = Points(rows).norms
         return _scale_rows(rows, inverse_sqrt(norms))
@@ -185,8 +185,4 @@ def _power(values: Any, p: int) -> Any:
 
 
 def _scale_rows(rows: Any, factors: Any) -> Any:
-    if hasattr(rows, "tocsr"):
-        scaled = rows.tocsr().copy()
-        scaled.data *= np.repeat(factors, np.diff(scaled.indptr))
-        return scaled
-    return rows * factors[:, None]
+    return scale_rows(rows, factors) if hasattr(rows, "tocsr") else rows * factors[:, None]

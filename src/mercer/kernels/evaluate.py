@@ -157,7 +157,7 @@ class KernelMap:
         return value_dtype(diag, dtype)
 
     def near(self, source: Source) -> Any:
-        if isinstance(self.basis, list) or hasattr(self.basis, "tocsr"):
+        if isinstance(self.basis, list):
             return self.basis
         if isinstance(self.basis, np.ndarray) and isinstance(source.reference, np.ndarray):
             return self.basis

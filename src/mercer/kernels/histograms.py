@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mercer.arrays import FEW, namespace, to_numpy
+import numpy as np
+
+from mercer.arrays import FEW, first_entry, namespace, to_numpy, with_data
 from mercer.checks import check_positive
 from mercer.kernels.base import Kernel
 from mercer.kernels.dot_product import MappedKernel
@@ -192,7 +194,9 @@ class Hellinger(MappedKernel):
         return super().sqdist(pair)
 
     def features(self, rows: Any) -> Any:
-        return rows.sqrt() if hasattr(rows, "tocsr") else namespace(rows).sqrt(rows)
+        if hasattr(rows, "tocsr"):
+            return with_data(rows, namespace(rows.data).sqrt(rows.data))
+        return namespace(rows).sqrt(rows)
 
 
 class JensenShannon(Histogram):
@@ -218,14 +222,18 @@ def refuse_negative(kernel: Kernel, pair: Pair) -> None:
     """Raise if rows have negative entries, and report the first."""
 
     def check(points: Points) -> bool:
-        rows, negative = points.rows, points.rows < 0
-        at = (negative if points.sparse else to_numpy(negative)).nonzero()
-        if len(at[0]):
-            i, j = int(at[0][0]), int(at[1][0])
+        rows = points.rows
+        if points.sparse:
+            place = first_entry(rows, rows.data < 0)
+        else:
+            at = np.argwhere(to_numpy(rows < 0))[:1].tolist()
+            place = (*at[0], float(rows[tuple(at[0])])) if at else None
+        if place is not None:
+            i, j, value = place
             raise ValueError(
-                f"{kernel!r} takes histograms, but X has a negative entry: "
-                f"{float(rows[i, j])} in row {points.start + i}, column {j}. "
-                f"Shift or clip the rows, or use a kernel such as RBF."
+                f"{kernel!r} takes histograms, but X has a negative entry: {value} in row "
+                f"{points.start + i}, column {j}. Shift or clip the rows, or use a kernel such as "
+                f"RBF."
             )
         return True
 

@@ -18,14 +18,18 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import (
+    CSR,
     FEW,
     Array,
     Vector,
+    dense_remedy,
     device,
     namespace,
     numpy_dtype,
     on_accelerator,
     put,
+    reference_of,
+    row_products,
     summed,
     to_numpy,
 )
@@ -155,7 +159,7 @@ class TilePair(Pair):
         if name in self.shared:
             return self.shared[name]
         out = self.shared["out"].pop() if self.shared["out"] else None
-        if x.sparse and y.sparse:
+        if x.sparse and y.sparse and isinstance(x.rows.data, np.ndarray):
             from mercer.kernels.loops import sparse_product
 
             if x.width != y.width:  # the compiled loop would read beyond an end
@@ -165,7 +169,7 @@ class TilePair(Pair):
             a, b = x.rows.tocsr(), y.cached("columns", lambda y: y.rows.tocsc())
             sparse_product((a.indptr, a.indices, a.data), (b.indptr, b.indices, b.data), out)
         elif x.sparse or y.sparse:
-            out = np.asarray(x.rows @ y.rows.T)
+            out = row_products(x.rows, y.rows)
         else:
             out = x.rows @ y.rows.T if out is None else np.matmul(x.rows, y.rows.T, out=out)
         self.shared[name] = out
@@ -178,25 +182,30 @@ class TilePair(Pair):
         if shift is not None:
             x, y = x.shifted(shift), y.shifted(shift)
         left, right = x.norms[self.rows], y.norms[self.columns]
-        if on_accelerator(x.rows):
-            return self._device_sqdist(x, y, left, right)
+        on_device = on_accelerator(x.rows)
+        if on_device and not (x.sparse or y.sparse):
+            return self._repair_parts(self._extended_product(x, y), left, right)
         product = self._product("dot" if shift is None else "shifted dot", x, y)
         sqdist = product[self.rows, self.columns] * -2.0
         sqdist += left[:, None]
         sqdist += right[None, :]
+        if on_device:
+            return self._repair_parts(sqdist, left, right)
         return self._repair(sqdist, left, right, self.columns)
 
-    def _device_sqdist(self, x: Points, y: Points, left: Array, right: Array) -> Array:
-        """Return squared distances on a device: one product of rows extended by squared norms.
+    def _extended_product(self, x: Points, y: Points) -> Array:
+        """Return squared distances on a device, by one product of rows extended by squared norms.
 
-        A pass over the result would cost more than two columns. Parts without close rows are read
-        once.
+        A pass over the result would cost more than two columns.
         """
         if "device" not in self.shared:
             a = x.mapped("left", functools.partial(_extend, left=True)).rows
             b = y.mapped("right", functools.partial(_extend, left=False)).rows
             self.shared["device"] = a @ b.T
-        sqdist = self.shared["device"][self.rows, self.columns]
+        return self.shared["device"][self.rows, self.columns]
+
+    def _repair_parts(self, sqdist: Array, left: Array, right: Array) -> Array:
+        """Repair a block on a device; parts without close rows are read once."""
         (n, m), xp = sqdist.shape, namespace(sqdist)
         width = max(1, _DEVICE_TILE // max(1, n))
         parts = [slice(j, min(j + width, m)) for j in range(0, m if n else 0, width)]
@@ -240,7 +249,7 @@ class TilePair(Pair):
             sqdist_where(close, np.ascontiguousarray(x), np.ascontiguousarray(y), sqdist)
             return sqdist
         chunk = _DEVICE_CHUNK if on_accelerator(sqdist) else _CHUNK
-        sparse = hasattr(x, "tocsr") and hasattr(y, "tocsr")
+        sparse = hasattr(x, "tocsr") and hasattr(y, "tocsr") and not isinstance(x, CSR)
         entries = x.nnz // x.shape[0] + y.nnz // y.shape[0] if sparse else int(x.shape[1])
         step = max(1, chunk // max(1, entries))
         for start in range(0, count, step):
@@ -336,7 +345,7 @@ class DiagonalPair(Pair):
 def require_dense(kernel: Any, rows: Any) -> None:
     """Raise if rows are sparse, for kernels that are not functions of dot products."""
     if hasattr(rows, "tocsr"):
-        raise ValueError(f"{kernel!r} needs dense rows. Pass X.toarray().")
+        raise ValueError(f"{kernel!r} needs dense rows. {dense_remedy(rows)}")
 
 
 def _extend(rows: Array, *, left: bool) -> Array:
@@ -357,7 +366,7 @@ def _extend(rows: Array, *, left: bool) -> Array:
 
 def dot_error(x: Points, dtype: Any) -> float:
     """Return C with |error of xᵀy| ≤ C u ‖x‖‖y‖."""
-    reference = None if isinstance(x.rows, list) or x.sparse else x.rows
+    reference = None if isinstance(x.rows, list) else reference_of(x.rows)
     return summed(x.width, dtype, reference) + FEW
 
 

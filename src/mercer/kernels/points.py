@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from mercer.arrays import Array, cast, like, namespace, numpy_dtype, to_numpy
+from mercer.arrays import Array, cast, like, namespace, numpy_dtype, squared_norms, to_numpy
 
 # Rows that are sampled to find where all of them lie.
 _SAMPLE = 64
@@ -50,7 +50,7 @@ class Points:
     @lazy_property
     def norms(self) -> Array:
         if self.sparse:
-            return np.asarray(self.rows.multiply(self.rows).sum(axis=1)).reshape(-1)
+            return squared_norms(self.rows)
         if isinstance(self.rows, np.ndarray):
             with np.errstate(over="ignore"):  # see `is_extreme`
                 # In float64: rounding errors of equal terms add up in float32.
@@ -93,7 +93,10 @@ class Points:
         return like(median, self.rows, numpy_dtype(self.rows)) if helps else None
 
     def shifted(self, shift: Array) -> Points:
-        return self.mapped(("shift", id(shift)), lambda rows: rows - shift)
+        def move(rows: Any) -> Any:
+            return (rows.toarray() if self.sparse else rows) - shift
+
+        return self.mapped(("shift", id(shift)), move)
 
     def mapped(self, key: Hashable, f: Callable[[Any], Any]) -> Points:
         """Return f of the rows as points; computed once per key."""

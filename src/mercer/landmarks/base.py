@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.arrays import Vector, cast, is_foreign, like, namespace, to_numpy
+from mercer.arrays import Vector, is_foreign, is_sparse, like, to_device_of, to_numpy
 from mercer.checks import check_integer
 from mercer.config import get_config, require_budget
 from mercer.data import StringSource, as_source
+from mercer.kernels.points import cast_rows
 from mercer.linalg.span import Basis
 from mercer.messages import format_parameter
 from mercer.params import Params
@@ -142,7 +143,7 @@ class Given(Landmarks):
 
     def _rows(self, n: int) -> Any:
         """Return the indices of rows; None if the points themselves are passed."""
-        if is_foreign(self.points) or hasattr(self.points, "tocsr"):
+        if is_foreign(self.points) or is_sparse(self.points):
             return None
         rows = np.asarray(self.points)
         if rows.ndim == 1 and rows.dtype.kind == "b":
@@ -171,14 +172,15 @@ class Given(Landmarks):
                 f"The landmarks have {points.shape[1]} columns, but X has {source.shape[1]}."
             )
         rows = points.load()
-        if isinstance(rows, list) or hasattr(rows, "tocsr"):
+        if isinstance(rows, list):
             return rows
-        if not bool(np.isfinite(to_numpy(rows)).all()):
+        if not bool(np.isfinite(to_numpy(rows.data if points.sparse else rows)).all()):
             raise ValueError("The landmarks contain NaN or infinity. Remove those points.")
-        rows = cast(rows, source.dtype)
-        if namespace(rows) is not namespace(source.reference):
-            rows = like(to_numpy(rows), source.reference, source.dtype)
-        return rows if problem.shift is None else rows - like(problem.shift, rows, source.dtype)
+        rows = to_device_of(cast_rows(rows, source.dtype), source.reference)
+        if problem.shift is None:
+            return rows
+        rows = rows.toarray() if points.sparse else rows
+        return rows - like(problem.shift, rows, source.dtype)
 
 
 class CandidateLandmarks(Landmarks):

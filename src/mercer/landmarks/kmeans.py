@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 
-from mercer.arrays import Array, Matrix, Vector, like, numpy_dtype, to_numpy
+from mercer.arrays import Array, Matrix, Vector, like, numpy_dtype, to_device_of, to_numpy
 from mercer.checks import check_integer
 from mercer.config import get_config
 from mercer.data import Block, Fold, Source
@@ -88,7 +88,7 @@ class KMeans(Landmarks):
         rows: Any
         mean: Any = 0.0
         if source.sparse:
-            rows = scipy.sparse.csr_matrix(source.load()[sample])
+            rows = scipy.sparse.csr_matrix(to_device_of(source.gather(sample), np.empty(0)))
         else:
             require_memory(float(len(sample)) * row_bytes, f"{len(sample)} rows")
             rows = to_numpy(source.take(sample))

@@ -129,7 +129,7 @@ class DirectionsSketch(CenteredFactor):
     estimate. Rows are added in groups of `size`, in their order, whatever the blocks: one pass
     gives the same sketch for any block size and any number of threads. Sketches that are merged,
     of batches or of remote chunks, were shrunk separately: the bound holds, and the sketch depends
-    on the batches.
+    on the batches. A is the centered data times `factors`, one for each column.
 
     Source: Ghashami, Liberty, Phillips & Woodruff (2016), Frequent Directions.
     """
@@ -137,9 +137,17 @@ class DirectionsSketch(CenteredFactor):
     label = "frequent directions"
     ordered = True
 
-    def __init__(self, d: int, size: int, reference: Array, *, center: bool = True) -> None:
+    def __init__(
+        self,
+        d: int,
+        size: int,
+        reference: Array,
+        *,
+        center: bool = True,
+        factors: Vector | None = None,
+    ) -> None:
         super().__init__(d, reference, center=center)
-        self.size = size
+        self.size, self.factors = size, factors
         self._trace = self._loss = 0.0
         self._sketch = like(np.zeros((0, d)), reference)
         # Rows of an incomplete group, and their weights.
@@ -174,17 +182,19 @@ class DirectionsSketch(CenteredFactor):
         other._finish()
         self._add_mean(other)
         lost = other._trace - squares(other._sketch)
-        self._append(other._sketch)
+        self._extend(other._sketch)
         self._trace += lost  # what the other sketch no longer shows
         self._loss += other._loss
 
     def spawn(self) -> Self:
-        return type(self)(self.d, self.size, self.reference, center=self.center)
+        same = self.d, self.size, self.reference
+        return type(self)(*same, center=self.center, factors=self.factors)
 
     def arrays(self) -> dict[str, Array]:
         sums = np.array([self._trace, self._loss])
         waiting = {"rows": self._rows, "weights": self._weights}
-        return {"sums": sums, "sketch": self._sketch, **waiting, **self.running.arrays()}
+        factors = {} if self.factors is None else {"factors": self.factors}
+        return {"sums": sums, "sketch": self._sketch, **waiting, **factors, **self.running.arrays()}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         self.running.restore(arrays)
@@ -192,6 +202,7 @@ class DirectionsSketch(CenteredFactor):
         self._sketch = like(to_numpy(arrays["sketch"]), self.reference)
         self._rows = like(to_numpy(arrays["rows"]), self.reference)
         self._weights = to_numpy(arrays["weights"]).copy()
+        self.factors = to_numpy(arrays["factors"]).copy() if "factors" in arrays else None
 
     @property
     def weight(self) -> float:
@@ -222,6 +233,10 @@ class DirectionsSketch(CenteredFactor):
         return to_numpy(self._sketch)
 
     def _append(self, rows: Array) -> None:
+        self._extend(rows if self.factors is None else rows * like(self.factors, rows))
+
+    def _extend(self, rows: Array) -> None:
+        """Add rows whose columns were multiplied by the factors."""
         self._trace += squares(rows)
         while rows.shape[0]:
             part, rows = rows[: self.size, :], rows[self.size :, :]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, cast, like, namespace, to_numpy
+from mercer.arrays import Array, Matrix, Vector, cast, like, namespace, with_data
 from mercer.data import Block, SumFold
 from mercer.linalg.posterior import solve_posteriors, triangle, unpack
 
@@ -79,11 +79,27 @@ def observed(block: Block, model: FactorModel) -> tuple[Array, Array, Array]:
 
 def _stored(rows: Any, model: FactorModel) -> tuple[Any, Any, Any]:
     """Return the same for sparse rows: their pattern, and the entries that they store."""
-    W, X = rows.astype(np.float64), rows.astype(np.float64)
-    W.data = 1.0 - np.isnan(rows.data)
-    at = rows.indices
-    X.data = np.where(W.data > 0, (X.data - model.base[at]) / model.deviation[at], 0.0)
+    xp, at = namespace(rows.data), rows.indices
+    data = cast(rows.data, np.float64)
+    base, deviation = (xp.take(like(x, data), at) for x in (model.base, model.deviation))
+    weights = 1.0 - cast(xp.isnan(data), np.float64)
+    W = with_data(rows, weights)
+    X = with_data(rows, xp.where(weights > 0, (data - base) / deviation, 0.0 * weights))
     return W, X, X
+
+
+def times(left: Any, right: Any) -> Any:
+    """Return the products of entries; both sparse rows have theirs at the same places."""
+    if hasattr(left, "tocsr"):
+        return with_data(left, left.data * right.data)
+    return left * right
+
+
+def present(weights: Any) -> Any:
+    """Return 1 for entries of positive weight, and 0 for others."""
+    if hasattr(weights, "tocsr"):
+        return with_data(weights, namespace(weights.data).sign(weights.data))
+    return namespace(weights).sign(weights)
 
 
 class Expectation(SumFold):
@@ -123,17 +139,16 @@ class Expectation(SumFold):
         Z, w = linear, like(block.count, packed)
         if block.weights is not None:
             packed, Z = packed * w[:, None], Z * w[:, None]
-        entries = W.multiply(W > 0) if hasattr(W, "tocsr") else xp.sign(W)
         added = {
             "weight": W.T @ w,
             "entry": R.T @ w,
-            "square": (R.multiply(X) if hasattr(R, "tocsr") else R * X).T @ w,
+            "square": times(R, X).T @ w,
             "factor": W.T @ Z,
             "factors": W.T @ packed,
             "cross": R.T @ Z,
             "row factor": xp.sum(Z, axis=0),
             "row factors": xp.sum(packed, axis=0),
-            "rows": xp.stack([xp.sum(w), w @ logdet, w @ square, xp.sum(entries.T @ w)]),
+            "rows": xp.stack([xp.sum(w), w @ logdet, w @ square, xp.sum(present(W).T @ w)]),
         }
         for name, term in added.items():
             self.sums[name] += term
@@ -156,10 +171,8 @@ class ObservedMoments(SumFold):
         W, R, X = observed(block, self.model)
         xp = namespace(self.sums["weight"])
         w = like(block.count, self.sums["weight"])
-        sparse = hasattr(W, "tocsr")
-        seen = W.sign() if sparse else xp.sign(W)
-        squares = R.multiply(X) if sparse else R * X
-        for name, terms in (("weight", W), ("entry", R), ("square", squares)):
+        seen = present(W)
+        for name, terms in (("weight", W), ("entry", R), ("square", times(R, X))):
             self.sums[name] += terms.T @ w
         self.sums["seen"] += seen.T @ (0.0 * w + 1.0)
         full = seen @ like(np.ones(len(self.model.base)), self.sums["weight"])

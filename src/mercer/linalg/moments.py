@@ -19,6 +19,7 @@ from mercer.arrays import (
     namespace,
     small_matrix,
     to_numpy,
+    with_data,
 )
 from mercer.data import Block, Fold
 
@@ -192,28 +193,30 @@ class Moments(Fold):
 
     def _add_sparse(self, block: Block, weight: float) -> None:
         """Add the diagonal of sparse rows from their entries alone; zeros are counted."""
-        rows = block.rows
-        at, entries = rows.indices, rows.data.astype(np.float64)
-        w = np.repeat(block.count, np.diff(rows.indptr))
+        rows, entries = block.rows, cast(block.rows.data, np.float64)
+        xp, w = namespace(entries), like(block.count, entries)
+        one, zero = xp.ones_like(entries), xp.zeros_like(self._scatter)
 
-        def column_sums(values: Vector) -> Vector:
-            return np.asarray(np.bincount(at, weights=w * values, minlength=self.d), np.float64)
+        def column_sums(values: Array, w: Array = w) -> Array:
+            return with_data(rows, values).T @ w
 
-        full = np.bincount(at, minlength=self.d) == block.length
-        absent = np.where(full, 0.0, weight - np.bincount(at, weights=w, minlength=self.d))
-        mean = np.zeros(self.d)
+        def differences(mean: Array) -> Array:
+            return entries - xp.take(mean, rows.indices, axis=0)
+
+        full = column_sums(one, xp.ones_like(w)) == block.length
+        absent, mean = xp.where(full, zero, weight - column_sums(one)), zero
         if self.center:
             # Columns without zeros by differences, as dense ones: constants become exactly zero.
             i = int(np.argmax(block.count))
-            mean = np.where(full, rows[[i]].toarray()[0].astype(np.float64), 0.0)
-            mean = mean + column_sums(entries - mean[at]) / weight
-            left = column_sums(entries - mean[at]) - absent * mean
+            mean = xp.where(full, cast(rows[i : i + 1].toarray()[0, :], np.float64), zero)
+            mean = mean + column_sums(differences(mean)) / weight
+            left = column_sums(differences(mean)) - absent * mean
             offset = self.running.offset_from(mean, left, weight)
             self._waiting.append((weight, offset, left))
             self.settle()
         else:
             self.running.weight += weight
-        self._scatter += column_sums((entries - mean[at]) ** 2) + absent * mean**2
+        self._scatter += column_sums(differences(mean) ** 2) + absent * mean**2
 
     def merge(self, other: Self) -> None:
         self.settle()

@@ -26,6 +26,7 @@ from mercer.arrays import (
     is_finite,
     longest_column,
     namespace,
+    reference_of,
     small_matrix,
     squares,
     to_numpy,
@@ -197,8 +198,7 @@ class Span:
 def kernel_matrix(kernel: Kernel, points: Any) -> Matrix:
     """Return the kernel matrix of points, float64."""
     y = Points(cast_rows(points, np.float64))
-    host = isinstance(points, list) or hasattr(points, "tocsr")
-    out = empty((len(y), len(y)), np.empty(0) if host else points, np.float64)
+    out = empty((len(y), len(y)), reference_of(points), np.float64)
     evaluate_into(kernel.on, y, y, out)
     return small_matrix(out)
 

@@ -6,7 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, cast, empty, like, numpy_dtype, to_numpy
+from mercer.arrays import (
+    Array,
+    Matrix,
+    Vector,
+    cast,
+    empty,
+    like,
+    namespace,
+    numpy_dtype,
+    to_numpy,
+)
 from mercer.data import Block, Source, SumFold
 from mercer.linalg.moments import Moments
 from mercer.linalg.operator import Operator
@@ -37,7 +47,7 @@ class Centering:
         """Return (rows - mean)ᵀ @ V for rows that `__call__` returned."""
         product = rows.T @ V
         late = hasattr(rows, "tocsr") and not self.zero
-        return product - np.outer(self.mean, V.sum(axis=0)) if late else product
+        return product - self.mean[:, None] * namespace(V).sum(V, axis=0) if late else product
 
 
 class CovarianceProduct(SumFold):
@@ -66,9 +76,10 @@ class CovarianceProduct(SumFold):
 
 
 class StandardizedOperator(Operator):
-    """An operator made of standardized rows: centered, and divided by their deviations.
+    """An operator made of standardized rows: centered, and divided by `deviation`.
 
-    `variance` is the total variance of these rows, and `divisor` the number c.
+    That is s/√w of a column with the standard deviation s, or 1, and the weight w. `variance` is
+    the total variance of these rows, and `divisor` the number c.
     """
 
     axis: int
@@ -108,6 +119,8 @@ class CovarianceOperator(StandardizedOperator):
         scale = like(self.deviation, V)[:, None]
         V = cast(V / scale, dtype)
         fold = CovarianceProduct(Centering(self.mean, dtype, V), V, tuple(V.shape))
+        if self.source.sparse:  # centered after the product, without a dense copy
+            fold.row_bytes = 2 * int(V.shape[1]) * dtype.itemsize
         return self.source.fold(fold).result / scale / self.divisor
 
     def dense(self) -> Matrix:
@@ -148,12 +161,14 @@ class DotOperator(StandardizedOperator):
         """
         dtype, width = numpy_dtype(V), int(V.shape[1])
         if self.source.sparse and not exact:
+            V = self._weight(self._center(V))
             # C order: SciPy would copy V to it for every block.
-            V = np.ascontiguousarray(self._weight(self._center(V)))
+            V = np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V
             lifted = self.source.transposed().map(lambda block: block.rows @ V, width, dtype)
             lifted = lifted.collect(label="product")
-            divide = like(self.deviation, V, dtype)[:, None]
-            return lifted if self.plain else np.divide(lifted, divide, out=lifted)
+            if not self.plain:
+                lifted /= like(self.deviation, V, dtype)[:, None]
+            return lifted
         # One column after the other in memory, as components are returned.
         out = empty((width, self.source.shape[1]), V, dtype).T
         products = self.columns(dtype).map(lambda block: (V.T @ block.rows.T).T, width)

@@ -50,6 +50,11 @@ class Size:
         return counted(self.n, "string") if self.strings else f"{self.n} × {self.d}"
 
     @property
+    def row_size(self) -> float:
+        """Numbers that a row takes: its columns, or its entries with their places."""
+        return self.d if self.nnz is None else 1.5 * self.nnz / max(1, self.n)
+
+    @property
     def components(self) -> int:
         """Number of components to plan for."""
         if self.k is not None:

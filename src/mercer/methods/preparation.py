@@ -35,7 +35,7 @@ class ColumnStatistics:
     """Statistics of the columns, as a problem standardizes them."""
 
     mean: Vector  # what is subtracted from each column
-    deviation: Vector  # what it is then divided by
+    deviation: Vector  # what it is then divided by, in the metric of the problem
     variance: float  # total variance of the standardized columns
     moments: Moments  # the sums they come from
 
@@ -61,14 +61,29 @@ def statistics_of(problem: Problem, moments: Moments) -> ColumnStatistics:
 def column_deviation(problem: Problem, squares: Vector, mean: Vector) -> Vector:
     """Return the divisors of columns with these sums of squares: 1 unless they are scaled.
 
-    Then standard deviations, or infinity for columns that are constant up to rounding.
+    Then standard deviations, or infinity for columns that are constant up to rounding. They are
+    divided by the roots of the column weights: infinite where the weight is zero.
     """
     if not problem.scale:
-        return np.ones(len(squares))
+        return metric_deviation(problem)
     require_finite_sums(problem.source, squares)  # an overflow would look like a constant
     deviation = np.sqrt(squares / problem.divisor)
     mean = mean if problem.shift is None else mean + problem.shift
-    return np.where(deviation <= _NOISE * np.abs(mean), np.inf, deviation)
+    constant = deviation <= _NOISE * np.abs(mean)
+    return np.where(constant, np.inf, deviation) * metric_deviation(problem)
+
+
+def metric_deviation(problem: Problem) -> Vector:
+    """Return the divisors of columns that are not scaled: one over the roots of their weights."""
+    if problem.metric is None:
+        return np.ones(problem.source.shape[1])
+    with np.errstate(divide="ignore"):
+        return np.asarray(1.0 / np.sqrt(problem.metric))
+
+
+def with_shares(problem: P, deviation: Vector) -> P:
+    """Return the problem with the number of columns that have a share in its components."""
+    return replace(problem, columns=max(1, int(np.isfinite(deviation).sum())))
 
 
 def require_finite_vectors(problem: KernelProblem) -> None:
@@ -104,9 +119,9 @@ def levelled_statistics(problem: P) -> tuple[P, ColumnStatistics]:
     """Return the problem with its rows centered where that matters, and its column statistics."""
     columns = column_statistics(problem)
     levelled = level(problem, columns)
-    if levelled is problem:
-        return problem, columns
-    return levelled, column_statistics(levelled)
+    if levelled is not problem:
+        columns = column_statistics(levelled)
+    return with_shares(levelled, columns.deviation), columns
 
 
 def needs_moving(problem: KernelProblem, *, always: bool = False) -> bool:

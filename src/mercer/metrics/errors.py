@@ -26,7 +26,8 @@ def empirical_error(model: Any, X: Any, sample_weight: Any = None) -> float:
     exact kernel PCA and its own rows it is (n−1)/n times the variance that the components do not
     explain, and no operator of as many components has less. For random features the components
     are those of `kernel_axes`; for linear PCA it is the mean squared distance of rows from their
-    reconstructions, with `scale` in standard deviations of the columns.
+    reconstructions, with `scale` in standard deviations of the columns, and with `feature_weight`
+    in the metric that it defines.
 
     Parameters
     ----------

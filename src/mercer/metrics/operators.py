@@ -10,7 +10,18 @@ from scipy.linalg import block_diag
 from scipy.sparse import csr_array, vstack
 
 from mercer import progress
-from mercer.arrays import Matrix, Vector, cast, eigh, is_dask, is_finite, like, svd, to_numpy
+from mercer.arrays import (
+    Matrix,
+    Vector,
+    cast,
+    eigh,
+    is_dask,
+    is_finite,
+    like,
+    svd,
+    to_device_of,
+    to_numpy,
+)
 from mercer.data import as_source
 from mercer.kernels.points import Points
 from mercer.linalg.upper_blocks import SymmetricProduct, upper_blocks
@@ -201,7 +212,7 @@ def joint_components(model: Any, other: Any) -> JointComponents:
     if spaces[0] != spaces[1] or kernels[0] != kernels[1]:
         raise ValueError(
             f"The components of the models are in different spaces, of {' and of '.join(spaces)}. "
-            f"Fit both to the same columns, with the same kernel and the same scale."
+            f"Fit both to the same columns, with the same kernel, scale and feature_weight."
         )
     A, B = coefficients(p), coefficients(q)
     if isinstance(p, LinearProjection) or isinstance(q, LinearProjection):
@@ -221,7 +232,10 @@ def _space(projection: LinearProjection | KernelProjection) -> tuple[str, Any]:
     """Describe the space of the components, and return the kernel."""
     rows = row_type(projection)
     if isinstance(projection, LinearProjection):
-        return f"{'scaled ' * bool(np.any(projection.deviation != 1.0))}{rows}", None
+        scaled = "scaled " * bool(np.any(projection.deviation != 1.0))
+        if projection.weights is None:
+            return f"{scaled}{rows}", None
+        return f"{scaled}weighted {rows}", projection.weights.tolist()
     return f"{rows} under {projection.kernel!r}", projection.kernel
 
 
@@ -316,7 +330,8 @@ def _merge(bases: list[Any], coef: Matrix) -> tuple[Any, Matrix]:
     if isinstance(first, list):
         points = keys = first + second
     elif sparse:
-        both = [x if hasattr(x, "tocsr") else csr_array(to_numpy(x)) for x in (first, second)]
+        hosts = [to_device_of(x, np.empty(0)) for x in (first, second)]
+        both = [x if hasattr(x, "tocsr") else csr_array(x) for x in hosts]
         points = vstack(both, format="csr")
         data = points.data.astype(np.float64) + 0.0
         rows = [slice(*ends) for ends in pairwise(points.indptr)]

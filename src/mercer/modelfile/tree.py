@@ -6,6 +6,7 @@ that says what it is::
     {"float": "nan"}, {"tuple": [...]}, {"dict": [[key, value], ...]}
     {"scalar": ["<f8", value]}, {"dtype": "<f4"}, {"solver": name}, {"arpack": max_iter}
     {"array": name}, {"columns": name}, {"torch": node}     an array, its transpose, a tensor
+    {"torch": {"sparse": ...}}, {"tensor": node}            rows of tensors, and as one of torch's
     {"strings": [bytes, ends]}                              a list of str
     {"words": [dtype, shape, strings]}                      an array of str
     {"objects": [shape, [...]]}                             an array of str, numbers and None
@@ -24,7 +25,16 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import is_dask, is_foreign, to_numpy, torch_tensor
+from mercer.arrays import (
+    CSR,
+    as_csr,
+    is_dask,
+    is_foreign,
+    is_sparse,
+    to_device_of,
+    to_numpy,
+    torch_tensor,
+)
 from mercer.data.in_memory import require_inside
 from mercer.linalg.solvers import SOLVERS, arpack
 from mercer.modelfile.container import Arrays, ModelFileError, storable
@@ -56,7 +66,7 @@ class Encoder:
         self.arrays: Arrays = {}
         self._names: dict[Any, str] = {}
         self._numbers: dict[int, int] = {}
-        self._hosted: dict[int, np.ndarray[Any, Any]] = {}
+        self._hosted: dict[int, Any] = {}
         self._alive: list[Any] = []  # the id of a value must not be used again
 
     def node(self, value: Any, path: str, depth: int = 0) -> Any:
@@ -85,6 +95,10 @@ class Encoder:
             return {"scalar": [code, self.node(value.item(), path, depth + 1)]}
         if sp.issparse(value):
             return self._sparse(value, path)
+        if isinstance(value, CSR):
+            return self._rows(value, path)
+        if is_sparse(value):
+            return {"tensor": self._rows(as_csr(value), path)}
         if isinstance(value, (np.random.RandomState, np.random.Generator)):
             return self._random(value, path, depth)
         if cls is functools.partial and value.func is arpack:
@@ -135,6 +149,15 @@ class Encoder:
         parts = ("data", "indices", "indptr")
         names = [self._named(getattr(value, part), f"{path}.{part}") for part in parts]
         return {"sparse": [name, [int(size) for size in value.shape], *names]}
+
+    def _rows(self, value: CSR, path: str) -> Any:
+        if not hasattr(value.data, "detach"):
+            refuse(path, f"has a {type(value.data)}. Fit with arrays of NumPy or torch")
+        key = id(value.data)
+        if key not in self._hosted:
+            self._hosted[key] = to_device_of(value, np.empty(0))
+            self._alive.append(value)
+        return {"torch": self._sparse(self._hosted[key], path)}
 
     def _random(self, value: Any, path: str, depth: int) -> Any:
         legacy = isinstance(value, np.random.RandomState)
@@ -310,13 +333,23 @@ class Decoder:
         return functools.partial(arpack, max_iter=max_iter)
 
 
+def tensors_of(value: Any) -> Any:
+    """Return a host array as a tensor, and sparse rows with tensors as their arrays."""
+    return (
+        to_device_of(value, torch_tensor(np.empty(0)))
+        if sp.issparse(value)
+        else torch_tensor(value)
+    )
+
+
 _KINDS: dict[str, Callable[[Decoder, Any], Any]] = {
     "float": lambda decoder, content: _FLOATS[content],
     "tuple": lambda decoder, content: tuple(decoder.value(content)),
     "dict": lambda decoder, content: dict(decoder.value(content)),
     "dtype": lambda decoder, content: _DTYPES[content],
     "columns": lambda decoder, name: decoder.as_array(name).T,
-    "torch": lambda decoder, content: torch_tensor(decoder.value(content)),
+    "torch": lambda decoder, content: tensors_of(decoder.value(content)),
+    "tensor": lambda decoder, content: decoder.value(content).native,
     "solver": lambda decoder, content: SOLVERS[content],
     **{name[3:]: method for name, method in vars(Decoder).items() if name.startswith("as_")},
 }

@@ -93,7 +93,7 @@ def _scores(model: PCA | KernelPCA, rows: Tensor) -> Tensor:
     V = to_numpy(projection.components).astype(np.float64)
     if isinstance(model, PCA):
         divisor = model._whitening()
-        V = V / projection.deviation[:, None]
+        V = V / projection.divisor[:, None]
         V = V if divisor is None else V / divisor
     elif isinstance(projection, FourierProjection):
         features, xp = projection.map, rows.graph.namespace

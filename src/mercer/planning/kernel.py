@@ -58,6 +58,7 @@ def make_kernel_plan(problem: KernelProblem, solver: str | Solver, method: str |
         d=shape[1] if len(shape) > 1 else _STRING_COST,
         k=problem.rule.at_most(n, n),
         itemsize=problem.source.dtype.itemsize,
+        nnz=getattr(problem.source, "nnz", None),
         gap=problem.gap,
         kernel=True,
         strings=len(shape) == 1,

@@ -13,6 +13,7 @@ from mercer.arrays import (
     Array,
     Matrix,
     Vector,
+    dense_remedy,
     empty,
     like,
     namespace,
@@ -286,7 +287,7 @@ def feature_components(
             f"kernel itself."
         )
     if hasattr(basis, "tocsr"):
-        raise ValueError(f"{owner!r} needs dense rows, but X is sparse. Pass X.toarray().")
+        raise ValueError(f"{owner!r} needs dense rows, but X is sparse. {dense_remedy(basis)}")
     if isinstance(basis, list) or kernel.takes == "strings":
         raise ValueError(
             f"{owner!r}: {kernel!r} is a string kernel, which has no pre-images. Use the nearest "

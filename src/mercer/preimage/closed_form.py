@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.arrays import Matrix, Vector, svd, to_numpy
+from mercer.arrays import Matrix, Vector, dense_remedy, svd, to_numpy
 from mercer.checks import check_integer, check_positive
 from mercer.config import require_budget
 from mercer.kernels import RBF, Kernel, Linear, as_kernel
@@ -86,7 +86,7 @@ class Ridge(Preimage):
         products = feature_components(self, projection, products).products
         S = check_scores(self, scores, products.shape[1] - 1)
         if hasattr(X, "tocsr"):
-            raise ValueError(f"{self!r} needs dense rows, but X is sparse. Pass X.toarray().")
+            raise ValueError(f"{self!r} needs dense rows, but X is sparse. {dense_remedy(X)}")
         rows = np.asarray(to_numpy(X), np.float64)
         if rows.ndim != 2 or len(rows) != len(S):
             raise ValueError(

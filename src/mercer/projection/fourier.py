@@ -8,7 +8,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.arrays import Array, Vector, cast, empty, is_finite, like, namespace, to_numpy
+from mercer.arrays import (
+    Array,
+    Vector,
+    cast,
+    empty,
+    is_finite,
+    like,
+    namespace,
+    reference_of,
+    to_numpy,
+)
 from mercer.data import Block, Fold, Source, require_finite_rows
 from mercer.kernels import Frequencies
 from mercer.kernels.base import Kernel
@@ -63,8 +73,7 @@ class FourierMap:
 
     def __call__(self, rows: Any, dtype: Any) -> Array:
         """Return z(x) of some rows, without checks."""
-        reference = np.empty(0) if hasattr(rows, "tocsr") else rows
-        return _waves(*self._near(reference), rows, np.dtype(dtype))
+        return _waves(*self._near(reference_of(rows)), rows, np.dtype(dtype))
 
 
 def _waves(omega: Array, amplitude: Array, shift: Array, rows: Any, dtype: np.dtype[Any]) -> Array:

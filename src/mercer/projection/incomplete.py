@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, cast, like, namespace, to_numpy
+from mercer.arrays import Array, Matrix, Vector, cast, like, namespace, to_numpy, with_data
 from mercer.data import Block, Source, finite_rows
 from mercer.linalg.incomplete import FactorModel, observed
 from mercer.linalg.posterior import solve_posteriors, unpack
 from mercer.projection.linear import LinearProjection
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class IncompleteProjection(LinearProjection):
     r"""The map of rows whose missing entries are replaced by what is expected of them.
 
@@ -114,9 +114,9 @@ def _dense(block: Block, dtype: Any) -> Array:
     rows = block.rows
     if not hasattr(rows, "tocsr"):
         return cast(rows, dtype)
-    out = np.full(rows.shape, np.nan, dtype)
-    out[np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), rows.indices] = rows.data
-    return out
+    xp, dense = namespace(rows.data), cast(rows.toarray(), dtype)
+    stored = with_data(rows, 0.0 * rows.data + 1.0).toarray()
+    return xp.where(stored > 0, dense, xp.asarray(np.nan, dtype=dense.dtype))
 
 
 def _posterior(block: Block, model: FactorModel) -> tuple[Array, Array, Array, Array]:

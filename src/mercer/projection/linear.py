@@ -62,13 +62,23 @@ class Projection(ABC):
 
 @dataclass(frozen=True)
 class LinearProjection(Projection):
-    r"""The map :math:`y(x) = ((x - \mu)/s)\, V` of rows themselves."""
+    r"""The map :math:`y(x) = \sqrt w\,((x - \mu)/s)\, V` of rows themselves."""
 
-    deviation: Vector  # s, divisor of each column
+    deviation: Vector  # s of each column: its standard deviation, or 1
+    weights: Vector | None = None  # w of each column; None for 1
+
+    @property
+    def divisor(self) -> Vector:
+        """What each centered column is divided by, s/√w; infinite where the weight is zero."""
+        if self.weights is None:
+            return self.deviation
+        with np.errstate(divide="ignore"):
+            return np.asarray(self.deviation / np.sqrt(self.weights))
 
     def scores(self, source: Source, dtype: Any = None, divide: Vector | None = None) -> Source:
         dtype = source.dtype if dtype is None else np.dtype(dtype)
-        weights = np.asfortranarray(to_numpy(self.components)) / self.deviation[:, None]
+        divisor = self.divisor
+        weights = np.asfortranarray(to_numpy(self.components)) / divisor[:, None]
         weights = weights if divide is None else weights / divide
         V = like(weights, source.reference, dtype)
         center = Centering(self.mean, dtype, source.reference)
@@ -76,7 +86,7 @@ class LinearProjection(Projection):
         rest = self.mean - to_numpy(center.mean).astype(np.float64)
         shift = like(rest @ weights, source.reference, dtype)
         # Sparse rows are centered after the product, unless their mean would cost digits.
-        far = np.sum((self.mean / self.deviation) ** 2) > _FAR * self.total_variance
+        far = np.sum((self.mean / divisor) ** 2) > _FAR * self.total_variance
         dense = bool(source.sparse and far)
 
         def project(block: Block) -> Array:
@@ -87,9 +97,13 @@ class LinearProjection(Projection):
         return source.map(project, int(V.shape[1]), dtype, extra_bytes=extra)
 
     def rows(self, source: Source, multiply: Vector | None = None) -> Source:
-        """Return the rows that have these scores, inverse to `scores`."""
-        dtype = source.dtype
-        lift = np.ascontiguousarray(to_numpy(self.components).T) * self.deviation
+        """Return the rows that have these scores, inverse to `scores`.
+
+        Scores say nothing of a column of weight zero: it is its mean.
+        """
+        dtype, divisor = source.dtype, self.divisor
+        divisor = np.where(np.isfinite(divisor), divisor, 0.0)
+        lift = np.ascontiguousarray(to_numpy(self.components).T) * divisor
         lift = lift if multiply is None else lift * multiply[:, None]
         V, mean = like(lift, source.reference, dtype), like(self.mean, source.reference, dtype)
 
@@ -105,7 +119,7 @@ class LinearProjection(Projection):
         """
         dtype = source.dtype if dtype is None else np.dtype(dtype)
         scores, where = self.scores(source, dtype), source.reference
-        V, divide = (like(to_numpy(x), where, dtype) for x in (self.components, self.deviation))
+        V, divide = (like(to_numpy(x), where, dtype) for x in (self.components, self.divisor))
         mean, rest = rounded_mean(self.mean, where, dtype)
 
         def measure(block: Block) -> Array:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import progress
-from mercer.arrays import Array, to_numpy
+from mercer.arrays import Array, to_device_of, to_numpy
 from mercer.data import Block, Fold
 from mercer.estimators.base import ProjectionEstimator
 from mercer.estimators.coloring import Coloring
@@ -105,6 +105,7 @@ class Subject:
         self.precomputed = getattr(last, "kernel", None) == "precomputed"
         self.has_columns = not (self.strings or self.precomputed)
         scalers = [step for step in self.steps if type(step).__name__ == "StandardScaler"]
+        self.weighted = self.linear and last.projection_.weights is not None
         self.scaled = bool(scalers) or getattr(last, "scale", False)
         self.names = fitted_feature_names(model) if self.has_columns else []
         detector = self.outer if isinstance(self.outer, NoveltyDetector) else None
@@ -210,14 +211,15 @@ class Survey(Fold):
         at = self.sample.at[first:last] - start
         self.scores[first:last] = scores[at, : self.scores.shape[1]]
         if self.values is not None and len(at):
-            rows = block.rows[at] if hasattr(block.rows, "tocsr") else to_numpy(block.rows)[at]
-            self.values[first:last] = rows.toarray() if hasattr(rows, "toarray") else rows
+            rows = to_device_of(block.rows, np.empty(0))[at]
+            self.values[first:last] = rows.toarray() if hasattr(rows, "tocsr") else rows
         if self.correlated:
             self._correlate(self.rows.preprocessed.read(start, stop), scores, block.count)
 
     def _correlate(self, x: Any, scores: Any, w: Values) -> None:
         y, sparse = np.asarray(scores[:, : self.correlated], np.float64), hasattr(x, "tocsr")
-        x = x.astype(np.float64) if sparse else to_numpy(x).astype(np.float64) - self.shift
+        x = to_device_of(x, np.empty(0)).astype(np.float64)
+        x = x if sparse else x - self.shift
         squares = x.multiply(x) if sparse else x * x
         new = (w.sum(), x.T @ w, squares.T @ w, w @ y, w @ (y * y), x.T @ (w[:, None] * y))
         self.sums = tuple(a + b for a, b in zip(self.sums, new, strict=True))

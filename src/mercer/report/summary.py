@@ -62,7 +62,15 @@ def _data(subject: Subject) -> str:
         what = f"{html.format_quantity(n, 'row')} of {columns}"
     scaled = getattr(model, "scale", False)
     scaling = ["Each column was divided by its standard deviation."] if scaled else []
+    if subject.weighted:
+        scaling.append(_weights(np.asarray(model.projection_.weights)))
     return " ".join([f"The model was fitted to {what}.", *map(_step, subject.steps), *scaling])
+
+
+def _weights(weights: Values) -> str:
+    least, most = (html.format_number(x, 3) for x in (weights.min(), weights.max()))
+    text = f"Columns have weights from {least} to {most} in variances and squared distances."
+    return text if weights.all() else f"{text} Those of weight 0 have no share in the components."
 
 
 def _step(step: Any) -> str:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mercer import progress
-from mercer.arrays import is_dask, is_foreign
+from mercer.arrays import is_dask, is_foreign, reference_of
 from mercer.checks import check_integer, require
 from mercer.data import (
     ArraySource,
@@ -132,7 +132,8 @@ class SketchMap(Params, ABC):
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
         """Return the rows of X, which set the columns of the fit, or must have them."""
-        if not (isinstance(X, (Source, str, os.PathLike)) or is_dask(X) or is_foreign(X)):
+        ours = isinstance(X, (Source, str, os.PathLike)) or is_dask(X)
+        if not (ours or is_foreign(reference_of(X))):
             require_present(X)
             validate_data = _sklearn("utils.validation").validate_data
             options = {"accept_sparse": ("csr", "csc"), "ensure_all_finite": False}

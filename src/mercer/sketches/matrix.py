@@ -13,6 +13,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from mercer.arrays import (
+    CSR,
     Array,
     Matrix,
     cast,
@@ -73,6 +74,8 @@ class SketchMatrix(ABC):
         if not is_foreign(rows) and not sparse:
             rows = np.asarray(rows)
         self._check_columns(tuple(rows.shape))
+        if isinstance(rows, CSR):
+            return self._on_device(rows)
         if sparse:
             csr = rows.tocsr().astype(working_dtype(rows.dtype), copy=False)
             # A part of the matrix takes the entries of its columns: they must be in order.
@@ -99,16 +102,20 @@ class SketchMatrix(ABC):
                 f"with the same columns."
             )
 
+    def _whole(self, reference: Array, dtype: Any) -> Array | None:
+        """Return the matrix if it fits in memory, where it is kept."""
+        if self.d * self.q * np.dtype(dtype).itemsize > get_config().budget // 4:
+            return None
+        place = (namespace(reference).__name__, str(device(reference)), np.dtype(dtype).name)
+        with _lock:
+            if self._cache[0] != place:  # one at a time: two would not fit
+                self._cache = (None, None)
+                self._cache = (place, like(self.toarray(dtype), reference))
+            return self._cache[1]
+
     def _parts(self, reference: Array, dtype: Any) -> Iterator[tuple[slice, Array]]:
         """Yield the matrix in parts: in memory if it fits, else computed each time."""
-        whole: Array = None
-        if self.d * self.q * np.dtype(dtype).itemsize <= get_config().budget // 4:
-            place = (namespace(reference).__name__, str(device(reference)), np.dtype(dtype).name)
-            with _lock:
-                if self._cache[0] != place:  # one at a time: two would not fit
-                    self._cache = (None, None)
-                    self._cache = (place, like(self.toarray(dtype), reference))
-                whole = self._cache[1]
+        whole = self._whole(reference, dtype)
         for first in range(0, self.d, self.step):
             part = slice(first, min(first + self.step, self.d))
             if whole is None:
@@ -132,8 +139,14 @@ class SketchMatrix(ABC):
             add_products(csr, start, (columns.start, columns.stop), part, out)
         return out
 
-    def _on_device(self, rows: Array) -> Array:
-        return SketchMatrix._on_host(self, rows)
+    def _on_device(self, rows: Any) -> Array:
+        if not isinstance(rows, CSR):
+            return SketchMatrix._on_host(self, rows)
+        whole = self._whole(rows.data, rows.dtype)
+        if whole is not None:
+            return rows @ whole
+        parts = self._parts(rows.data, rows.dtype)
+        return sum(rows[:, columns] @ part for columns, part in parts)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_cache"}

@@ -35,7 +35,7 @@ from mercer.data.files.table import (
     find_column,
     make_table,
 )
-from mercer.data.in_memory import require_inside
+from mercer.data.in_memory import most_entries, require_inside
 from mercer.data.source import Source
 from mercer.messages import format_parameter, warn
 from mercer.progress import Tick
@@ -161,10 +161,12 @@ class CSRRows(Source):
     @property
     def row_bytes(self) -> int:
         """Bytes of a row in the longest of a few parts, twice: as stored, and sorted."""
-        n = self.shape[0]
-        cuts = np.linspace(0, n, min(n, 64) + 1).astype(np.int64)
-        longest = np.max(np.diff(self.indptr[cuts]) / np.maximum(1, np.diff(cuts)))
-        return int(2 * 20 * longest) + 8
+        return 2 * 20 * self.row_entries + 8
+
+    @property
+    def row_entries(self) -> int:
+        """Mean number of entries of a row in the densest part of the rows."""
+        return most_entries(self.indptr)
 
     def read(self, start: int, stop: int) -> Any:
         self.guard.check()
@@ -180,6 +182,13 @@ class CSRRows(Source):
         if not rows.has_canonical_format:  # an entry stored in parts cannot be squared
             rows.sum_duplicates()
         return rows
+
+    def gather(self, at: np.ndarray[Any, Any]) -> Any:
+        if not len(at):
+            return self.read(0, 0)
+        runs = np.split(at, np.flatnonzero(np.diff(at) != 1) + 1)
+        parts = [self.read(int(run[0]), int(run[-1]) + 1) for run in runs]
+        return scipy.sparse.vstack(parts, format="csr")
 
 
 def _names(file: Any, count: int, request: Request) -> list[str]:

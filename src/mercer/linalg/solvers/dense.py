@@ -120,7 +120,7 @@ def jacobi(
     it is below ε times the geometric mean of its two diagonal entries, which keeps small
     eigenvalues of graded matrices accurate.
     """
-    matrix = operator.dense()
+    matrix = np.asarray(operator.dense())
     A, N, V = matrix.copy(), len(matrix), np.eye(len(matrix))
     eps, norm = float(np.finfo(np.float64).eps), np.abs(A).max(initial=0.0)
     for _ in range(_SWEEPS):

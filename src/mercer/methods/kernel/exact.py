@@ -87,8 +87,9 @@ class Exact(Method):
         matrix = item * (n * n / 2.0 + n * rows)
         # The rows, and a float64 copy if they are needed in both precisions.
         both = 0 if size.itemsize == 8 and item == 8 else 12
-        copies = 0.0 if size.remote else float(size.itemsize + both) * n * size.d
-        copies *= 3 if size.on_device else 1  # both factors of the product that gives distances
+        copies = 0.0 if size.remote else (size.itemsize + both) * n * size.row_size
+        if size.on_device and size.nnz is None:  # both factors of the product that gives distances
+            copies *= 3
         # If the matrix is not stored, the last product is with the whole search space.
         vectors = 24.0 * n * width + (16.0 if item else 48.0) * n * basis
         memory = matrix + blocks + copies + vectors

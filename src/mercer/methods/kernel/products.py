@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from mercer.arrays import (
     Array,
@@ -18,6 +17,7 @@ from mercer.arrays import (
     like,
     namespace,
     orthonormalize,
+    stack_rows,
     to_numpy,
 )
 from mercer.certificate import Axes, Evidence, Figure, spacing_of, spectral_evidence
@@ -93,7 +93,7 @@ def stack_points(points: Any, rows: Any) -> Any:
     if isinstance(points, list):
         return [*points, *rows]
     if hasattr(points, "tocsr") or hasattr(rows, "tocsr"):
-        return scipy.sparse.vstack([points, rows], format="csr")
+        return stack_rows([points, rows])
     return namespace(points).concat([points, rows])
 
 

@@ -73,7 +73,7 @@ def kernel_sketch_cost(size: Size, q: int, *, polish: bool) -> Cost:
     memory = 8.0 * n * q * _COPIES + 64.0 * q * q
     if not size.remote:  # blocks of the kernel matrix, and float64 rows
         rows = upper_block_rows(size.n, 8, on_device=size.on_device)
-        memory += 4 * 8.0 * n * rows + 20.0 * n * size.d
+        memory += 4 * 8.0 * n * rows + 20.0 * n * size.row_size
     return Cost(passes + 1 + size.first_pass, products, 12.0 * q**3, memory)
 
 

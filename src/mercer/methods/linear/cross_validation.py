@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, like, namespace, to_numpy
+from mercer.arrays import Array, entry_rows, like, namespace, to_numpy, with_data
 from mercer.data import Block, Source, SumFold
 from mercer.data.derived import Entrywise
 from mercer.linalg.incomplete import FactorModel, observed
@@ -90,10 +90,9 @@ def without(block: Block, part: tuple[int, int, int], *, others: bool = False) -
     rows = block.rows
     held = part_of(block.start, tuple(rows.shape), part) ^ others
     if hasattr(rows, "tocsr"):
-        rows = rows.copy()
-        at = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), rows.indices
-        rows.data = np.where(held[at], np.nan, rows.data)
-        return rows
+        at = to_numpy(entry_rows(rows)), to_numpy(rows.indices)
+        missing = like(held[at], rows.data)
+        return with_data(rows, namespace(rows.data).where(missing, np.nan, rows.data))
     xp = namespace(rows)
     return xp.where(like(held, rows), np.nan, rows)
 
@@ -117,8 +116,9 @@ class PredictionError(SumFold):
         solve_posteriors(packed, Z, model.noise)
         expected = Z @ like(model.factors, Z).T + like(model.mean, Z)
         if hasattr(H, "tocsr"):
-            errors = (X - H.multiply(expected)).power(2).sum(axis=1)
-        else:
-            xp = namespace(Z)
-            errors = xp.sum((X - H * expected) ** 2, axis=1)
+            at = entry_rows(H), H.indices
+            X, H, weights = X.data, H.data, like(block.count, Z)[at[0]]
+            self.sums["result"] += weights @ (X - H * expected[at]) ** 2
+            return
+        errors = namespace(Z).sum((X - H * expected) ** 2, axis=1)
         self.sums["result"] += like(block.count, Z) @ errors

@@ -27,7 +27,13 @@ from mercer.data import ArraySource, Block, require_finite_sums
 from mercer.linalg import DenseOperator, DotOperator, Moments, TriangularFactor
 from mercer.linalg.solvers import Solver, Spectrum
 from mercer.methods.base import FLOOR, LOST, Cost, Method, Size, Streaming, solve
-from mercer.methods.preparation import column_deviation, column_statistics, levelled_statistics
+from mercer.methods.preparation import (
+    column_deviation,
+    column_statistics,
+    levelled_statistics,
+    metric_deviation,
+    with_shares,
+)
 from mercer.problem import Problem
 from mercer.projection import LinearProjection
 from mercer.threads import serial_blas
@@ -52,21 +58,24 @@ def linear_axes(
     `rest` is the variance outside the components, if it is known better than as a difference.
     """
     rest = total - float(values.sum()) if rest is None else rest
-    unit = np.ldexp(1.0, problem.exponent)
-    square = unit * unit
-    if problem.scale:  # z-scores have no unit
-        deviation, square = deviation * unit, 1.0
-        deviation = np.where(np.isfinite(deviation), deviation, 1.0)
+    unit, square = np.ldexp(1.0, problem.exponent), problem.unit**2
+    scale = np.ones(len(mean))
+    if problem.scale:
+        with np.errstate(invalid="ignore"):
+            scale = deviation / metric_deviation(problem) * unit
+        scale = np.where(np.isfinite(scale), scale, 1.0)
     mean = mean if problem.shift is None else mean + problem.shift
     if total > 0 and not 0.0 < total * square < np.inf:
+        weights = "" if problem.feature_weight is None else ", and feature_weight,"
         raise ValueError(
-            "The variance of X is too large, or too small, for float64. "
-            "Divide X by its largest entry first."
+            f"The variance of X is too large, or too small, for float64. "
+            f"Divide X{weights} by its largest entry first."
         )
     values = np.maximum(values, 0.0)
     projection = LinearProjection(
         mean=mean * unit,
-        deviation=deviation,
+        deviation=scale,
+        weights=problem.feature_weight,
         components=vectors * like(column_signs(vectors), vectors, numpy_dtype(vectors)),
         eigenvalues=values * square,
         total_variance=max(total, 0.0) * square,
@@ -124,9 +133,9 @@ class SVD(Streaming):
     def finish(self, problem: Problem, fold: Any) -> Axes:
         mean, R = fold.mean, fold.factor
         deviation = np.ones(fold.d)
-        if problem.scale:
+        if problem.scale or problem.metric is not None:
             deviation = column_deviation(problem, (R**2).sum(axis=0), mean)
-            R = R / deviation
+            problem, R = with_shares(problem, deviation), R / deviation
         V, values, evidence, total, rest = _decompose(problem, R)
         vectors: Array = like(V, problem.source.reference)
         return linear_axes(
@@ -212,9 +221,9 @@ class Covariance(Streaming):
         scatter, mean = fold.scatter, fold.mean
         require_finite_sums(problem.source, mean, scatter)
         deviation, C = np.ones(fold.d), scatter / problem.divisor
-        if problem.scale:
+        if problem.scale or problem.metric is not None:
             deviation = column_deviation(problem, np.diag(scatter), mean)
-            C = C / np.outer(deviation, deviation)
+            problem, C = with_shares(problem, deviation), C / np.outer(deviation, deviation)
         error, confidence = fold.error(deviation)
         operator = DenseOperator(C, rounding=error / problem.divisor, confidence=confidence)
         spectrum, k = solve(problem, operator, self.solver)
@@ -250,6 +259,7 @@ def _seems_deep(problem: Problem) -> bool:
     rows -= rows.mean(axis=0) if problem.center else 0.0
     with serial_blas(), np.errstate(all="ignore"):
         rows /= rows.std(axis=0) if problem.scale else 1.0
+        rows /= metric_deviation(problem)
         dots = np.nan_to_num(rows @ rows.T)
     values, _ = eigh(dots, k)
     return bool(values[-1] < 1.5 * FLOOR[np.dtype(np.float32)] * values[0])
@@ -299,6 +309,7 @@ class Dot(Method):
         # The deviations must tell a column that varies little from a constant one.
         columns = column_statistics(problem, np.float64 if problem.scale else products)
         mean, deviation, variance = columns.mean, columns.deviation, columns.variance
+        problem = with_shares(problem, deviation)
         far = (mean / deviation) ** 2
         # If means are no larger than deviations, centering the dot products is enough.
         base = mean if far.sum() > variance or not problem.center else np.zeros_like(mean)

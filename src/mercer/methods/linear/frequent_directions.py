@@ -15,6 +15,7 @@ from mercer.data import require_finite_sums
 from mercer.linalg import DirectionsSketch
 from mercer.methods.base import Cost, Size, Streaming
 from mercer.methods.linear.direct import linear_axes
+from mercer.methods.preparation import metric_deviation, with_shares
 from mercer.problem import Problem
 
 
@@ -64,7 +65,8 @@ class FrequentDirections(Streaming):
     def begin(self, problem: Problem) -> DirectionsSketch:
         source, d = problem.source, problem.source.shape[1]
         rows = self.rows(d, min(problem.n_components or 1, problem.limit))
-        return DirectionsSketch(d, rows, source.reference, center=problem.center)
+        factors = None if problem.metric is None else np.sqrt(problem.metric)
+        return DirectionsSketch(d, rows, source.reference, center=problem.center, factors=factors)
 
     def fit(self, problem: Problem) -> Axes:
         return self.finish(problem, problem.source.fold(self.begin(problem)))
@@ -81,6 +83,7 @@ class FrequentDirections(Streaming):
                 "frequent directions reads each row once. Scale the rows first."
             )
         require_finite_sums(problem.source, fold.mean, np.array(fold.trace))
+        problem = with_shares(problem, metric_deviation(problem))
         B, divisor = fold.sketch, problem.divisor
         values, U = eigh(B @ B.T / divisor)
         total = fold.trace / divisor

@@ -16,6 +16,7 @@ from mercer.arrays import (
     namespace,
     numpy_dtype,
     orthonormalize,
+    scale_columns,
     to_numpy,
 )
 from mercer.certificate import Axes, Evidence, spectral_evidence
@@ -26,7 +27,14 @@ from mercer.linalg.solvers import rayleigh_ritz
 from mercer.methods.base import Cost, Size
 from mercer.methods.linear.direct import SVD, linear_axes
 from mercer.methods.linear.iterative import refined_axes
-from mercer.methods.preparation import ColumnStatistics, column_statistics, level, statistics_of
+from mercer.methods.preparation import (
+    ColumnStatistics,
+    column_statistics,
+    level,
+    metric_deviation,
+    statistics_of,
+    with_shares,
+)
 from mercer.problem import Problem
 from mercer.sketches import SketchMap, SketchMatrix
 
@@ -55,9 +63,10 @@ def fit_linear_sketch(
 ) -> Axes | None:
     """Return components from a sketch; None if it has too few for the rule to decide."""
     source, d = problem.source, problem.source.shape[1]
-    scaled, deviation = source, np.ones(d)
+    scaled, deviation = source, metric_deviation(problem)
     if problem.scale:
         deviation = column_statistics(problem).deviation
+    if np.any(deviation != 1.0):
 
         def divide(block: Block) -> Array:
             rows = block.dense(np.float64)
@@ -79,6 +88,7 @@ def fit_linear_sketch(
     levelled = level(problem, columns)
     if levelled is not problem:
         return fit_linear_sketch(levelled, sketch, rng, polish=polish)
+    problem = with_shares(problem, deviation)
     small, small_mean = to_numpy(fold.small.scatter) / problem.divisor, fold.small.mean
     del fold  # it holds the memory of a block
     values, U = eigh(small)
@@ -187,8 +197,9 @@ class StandardizedSketch:
 
     def __call__(self, rows: Any) -> Array:
         if hasattr(rows, "tocsr"):
-            scaled = rows if self.plain else rows.multiply(1.0 / self.deviation).tocsr()
-            return self.matrix.apply(scaled)
+            if not self.plain:
+                rows = scale_columns(rows, 1.0 / self.deviation, rows.dtype)
+            return self.matrix.apply(rows)
         dtype = numpy_dtype(rows)
         rows = rows - like(self.shift, rows, dtype)
         return self.matrix.apply(rows if self.plain else rows / like(self.deviation, rows, dtype))
