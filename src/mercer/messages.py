@@ -63,7 +63,7 @@ def format_parameter(name: str, value: Any = ...) -> str:
 def as_python(name: str, value: Any = ...) -> str:
     """Format a parameter as an argument of a call."""
     if name == "impute":
-        return "sklearn.impute.SimpleImputer"
+        return "PCA(missing='em')"
     if name in ("memory", "checkpoint"):
         return f"config_context({name}={'...' if value is ... else repr(value)})"
     return name if value is ... else f"{name}={value!r}"

@@ -17,7 +17,16 @@ from mercer.messages import ParameterError, format_parameter
 from mercer.params import Params
 
 __all__ = [
-    *("MLE", "NAMED", "BrokenStick", "Count", "CrossValidation", "Fraction", "GavishDonoho", "Kaiser"),
+    *(
+        "MLE",
+        "NAMED",
+        "BrokenStick",
+        "Count",
+        "CrossValidation",
+        "Fraction",
+        "GavishDonoho",
+        "Kaiser",
+    ),
     *("ParallelAnalysis", "RelativeError", "Rule", "Threshold", "as_rule"),
 ]
 

@@ -206,3 +206,17 @@ def test_infinity_is_not_missing():
     X[5, 2] = np.inf
     with pytest.raises(ValueError, match=r"infinity \(inf\): the first is in row 5, column 2"):
         EM().fit(problem(X, 2))
+
+
+def test_tensors_give_the_same():
+    torch = pytest.importorskip("torch")
+    X, k = rows(n=50), 2
+    host = EM().fit(problem(X, k)).projection
+    source = as_source(torch.asarray(X))
+    device = EM().fit(problem(source, k)).projection
+    np.testing.assert_allclose(device.eigenvalues, host.eigenvalues, rtol=1e-9)
+    for name in ("filled", "scores", "score_deviations", "likelihood"):
+        there = getattr(device, name)(source).collect()
+        assert isinstance(there, torch.Tensor)
+        here = getattr(host, name)(as_source(X)).collect()
+        np.testing.assert_allclose(there.numpy(), here, atol=1e-7)

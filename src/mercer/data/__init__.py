@@ -17,9 +17,12 @@ from mercer.data.checks import require_finite_entries as require_finite_entries
 from mercer.data.checks import require_finite_rows as require_finite_rows
 from mercer.data.checks import require_finite_sums as require_finite_sums
 from mercer.data.checks import require_present as require_present
+from mercer.data.derived import FilledSource as FilledSource
 from mercer.data.derived import PastRows as PastRows
 from mercer.data.derived import ScaledSource as ScaledSource
 from mercer.data.derived import ShiftedSource as ShiftedSource
+from mercer.data.derived import column_means as column_means
+from mercer.data.derived import count_missing as count_missing
 from mercer.data.derived import count_stored as count_stored
 from mercer.data.device import cache_on_device as cache_on_device
 from mercer.data.device import device_context as device_context

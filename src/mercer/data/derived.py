@@ -48,6 +48,23 @@ class ScaledSource(Entrywise):
         return ScaledSource(self.source.transposed(), self.exponent)
 
 
+class FilledSource(Entrywise):
+    """Rows with a value for each column in place of missing entries."""
+
+    def __init__(self, source: Source, values: Vector) -> None:
+        self.values = values
+        super().__init__(source, source.dtype)
+
+    def changed(self, block: Block) -> Array:
+        rows = block.rows
+        if self.sparse:
+            entries, xp = rows.data, namespace(rows.data)
+            values = xp.take(like(self.values, entries, self.dtype), rows.indices, axis=0)
+            return with_data(rows, xp.where(xp.isnan(entries), values, entries))
+        xp = namespace(rows)
+        return xp.where(xp.isnan(rows), like(self.values, rows, self.dtype), rows)
+
+
 class ShiftedSource(Entrywise):
     """Rows minus a shift, in float64; of sparse rows only the stored entries are shifted.
 
@@ -116,7 +133,39 @@ class ColumnCounts(SumFold):
             at = at if entries is None else at[np.isnan(entries)]
             self.sums["result"] += np.bincount(at, minlength=width)
         else:
-            self.sums["result"] += np.isnan(rows).sum(axis=0)
+            xp = namespace(rows)
+            self.sums["result"] += to_numpy(xp.sum(cast(xp.isnan(rows), np.int64), axis=0))
+
+
+class ColumnSums(SumFold):
+    """Sums of the entries that are not missing, and the weights of those that are, by column."""
+
+    label = "column means"
+
+    def __init__(self, width: int) -> None:
+        self.sums = {"entries": np.zeros(width), "missing": np.zeros(width)}
+
+    def add(self, block: Block) -> None:
+        rows, w = block.rows, block.count
+        sparse = hasattr(rows, "tocsr")
+        entries = rows.data if sparse else rows
+        xp = namespace(entries)
+        missing = xp.isnan(entries)
+        entries = xp.where(missing, 0.0, cast(entries, np.float64))
+        missing = cast(missing, np.float64)
+        for name, values in (("entries", entries), ("missing", missing)):
+            part = with_data(rows, values) if sparse else values
+            self.sums[name] += to_numpy(part.T @ like(w, entries))
+
+
+def column_means(source: Source) -> Vector:
+    """Return the means of the entries that are not missing, in one pass; NaN where there are none.
+
+    Entries that sparse rows do not store are zero.
+    """
+    sums = source.fold(ColumnSums(source.shape[1])).sums
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(sums["entries"] / (source.count - sums["missing"]))
 
 
 def count_missing(source: Source) -> npt.NDArray[np.int64]:

@@ -356,8 +356,8 @@ class ProjectionEstimator(
         """Return the problem of a fit, and its plan; reads as little as it can."""
 
     @abstractmethod
-    def _load(self, problem: Any, plan: Plan) -> Any:
-        """Return the problem with its rows as the fit needs them."""
+    def _load(self, problem: Any, plan: Plan) -> tuple[Any, Plan]:
+        """Return the problem with its rows as the fit needs them, and the plan for these."""
 
     def _can_stream(self) -> bool:
         """Return whether samples may come in batches, or raise an AttributeError."""
@@ -438,7 +438,7 @@ class ProjectionEstimator(
                     plan.require_fit(problem)
                 if recorded:
                     check_same(plan=plan.method)
-                problem = self._load(problem, plan)
+                problem, plan = self._load(problem, plan)
                 reference = source.reference if on_host else source.output_reference
                 axes, plan = (
                     plan.method.fit(problem),

@@ -274,12 +274,13 @@ class KernelPCA(KernelModel):
             )
         return problem, plan
 
-    def _load(self, problem: KernelProblem, plan: Plan) -> KernelProblem:
+    def _load(self, problem: KernelProblem, plan: Plan) -> tuple[KernelProblem, Plan]:
         on_cluster = problem.source.remote is not None and problem.kernel is not None
-        if not plan.method.keeps_rows or (on_cluster and plan.method.pairwise):
-            return problem
-        copy_rows = self.copy_X and self.kernel != "precomputed"
-        return replace(problem, source=rows_of_model(problem.source, copy_rows=copy_rows))
+        if plan.method.keeps_rows and not (on_cluster and plan.method.pairwise):
+            copy_rows = self.copy_X and self.kernel != "precomputed"
+            rows = rows_of_model(problem.source, copy_rows=copy_rows)
+            problem = replace(problem, source=rows)
+        return problem, plan
 
     def _problem(self, source: Source, kernel: Kernel | None = None) -> KernelProblem:
         n, k = source.shape[0], self.n_components

@@ -16,11 +16,12 @@ from mercer.config import format_bytes, get_config
 from mercer.data import PastRows, Source
 from mercer.estimators.base import draw_seed, fitted_array
 from mercer.estimators.feature_weight import check_feature_weight
-from mercer.estimators.linear_model import LinearModel
+from mercer.estimators.incomplete import IncompleteModel
 from mercer.estimators.validation import rescale_rows
 from mercer.linalg.solvers import Randomized
 from mercer.messages import ParameterError, format_parameter, warn
 from mercer.methods import (
+    EM,
     SVD,
     ConvergenceWarning,
     Covariance,
@@ -29,17 +30,18 @@ from mercer.methods import (
     Size,
     Streaming,
 )
+from mercer.methods.linear.cross_validation import choose_components
 from mercer.methods.preparation import metric_deviation
 from mercer.planning import NAMES, Plan, make_plan
 from mercer.problem import Problem
-from mercer.projection import LinearProjection
-from mercer.rules import NAMED, Count, Rule, as_rule
+from mercer.projection import IncompleteProjection, LinearProjection, with_factors
+from mercer.rules import NAMED, Count, CrossValidation, Rule, as_rule
 
 SOLVERS = NAMES
 
 
 @dataclass(eq=False, repr=False)
-class PCA(LinearModel):
+class PCA(IncompleteModel):
     r"""Principal component analysis, exact and certified.
 
     The components :math:`v_1, …, v_k` that explain the most variance of the centered samples:
@@ -183,6 +185,7 @@ class PCA(LinearModel):
         "center": [bool, np.bool_],
         "scale": [bool, np.bool_],
         "feature_weight": ["array-like", dict, None],
+        "missing": [StrOptions({"error", "mean", "em"}), EM],
     }
 
     n_components: int | float | str | Rule | None = None
@@ -200,15 +203,28 @@ class PCA(LinearModel):
     center: bool = True
     scale: bool = False
     feature_weight: Any = None
+    missing: str | EM = "error"
 
     def _plan_fit(self, source: Source) -> tuple[Problem, Plan]:
-        problem, normalizer = self._problem(source), self.power_iteration_normalizer
-        randomized = Randomized(self.n_oversamples, self.iterated_power, normalizer)
-        how = (problem.rule, self.svd_solver, randomized, self.gap)
-        return problem, make_plan(source, *how, scale=self.scale)
+        problem = self._problem(source)
+        method = self.svd_solver if self._em is None else self._em
+        return problem, self._plan(problem, method)
 
-    def _load(self, problem: Problem, plan: Plan) -> Problem:
-        return rescale_rows(problem)
+    def _plan(self, problem: Problem, solver: str | Method) -> Plan:
+        normalizer = self.power_iteration_normalizer
+        randomized = Randomized(self.n_oversamples, self.iterated_power, normalizer)
+        how = (problem.rule, solver, randomized, self.gap)
+        return make_plan(problem.source, *how, scale=self.scale)
+
+    def _load(self, problem: Problem, plan: Plan) -> tuple[Problem, Plan]:
+        problem, incomplete = self._complete_rows(rescale_rows(problem))
+        if isinstance(problem.rule, CrossValidation):
+            k = choose_components(problem, self._em or EM(), problem.rule)
+            problem = replace(problem, rule=Count(k))
+            plan = self._plan(problem, plan.method)
+        if self._em is not None and not incomplete:
+            plan = self._plan(problem, self.svd_solver)
+        return problem, plan
 
     def _problem(self, source: Source) -> Problem:
         """Return the problem; raise if the solver or the shape does not allow n_components."""
@@ -277,8 +293,8 @@ class PCA(LinearModel):
         source, dtype = problem.source, problem.source.dtype
         values, total = projection.eigenvalues, projection.total_variance
         components = np.ascontiguousarray(to_numpy(projection.components).T, dtype=dtype)
-        self.projection_ = replace(projection, components=like(components, reference).T)
-        self.certificate_ = certify(problem, axes)
+        projection = replace(projection, components=like(components, reference).T)
+        self.certificate_ = certify(problem, self._annotated(axes))
         ratio = values / total if total > 0 else 0.0 * values
         self.explained_variance_ratio_ = fitted_array(ratio, dtype, reference)
         self.singular_values_ = fitted_array(np.sqrt(values * problem.divisor), dtype, reference)
@@ -286,14 +302,23 @@ class PCA(LinearModel):
         d = source.shape[1] if problem.metric is None else np.count_nonzero(problem.metric)
         others = min(round(source.count), d) - len(values)
         noise = np.array([projection.rest / others if others > 0 else 0.0])
+        if isinstance(projection, IncompleteProjection):
+            noise = np.array([projection.noise])
         self.noise_variance_ = fitted_array(noise, dtype, noise)[0] if others > 0 else 0.0
+        self.projection_ = projection if self._em is None else with_factors(projection, noise[0])
         self.plan_ = plan
         if total == 0.0:
             warn(
                 "X has no variance: all rows are equal. The components are arbitrary, and "
                 "explained_variance_ratio_ is 0."
             )
-        if self.gap is not None or not self.certificate_.converged:
+        if isinstance(plan.method, EM) and not self.certificate_.converged:
+            warn(
+                f"EM stopped before it converged. Raise max_iter with "
+                f"missing={replace(plan.method, max_iter=2 * plan.method.max_iter)!r}.",
+                ConvergenceWarning,
+            )
+        elif self.gap is not None or not self.certificate_.converged:
             self._warn_quality("svd_solver", f"{format_parameter('svd_solver', 'full')} is exact.")
 
 

@@ -46,10 +46,13 @@ from mercer.problem import Problem
 _SAFE = {np.dtype(np.float32): 40, np.dtype(np.float64): 100}
 
 
-def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source:
+def check_rows(
+    estimator: Any, X: Any, *, reset: bool, least: int = 1, incomplete: bool = False
+) -> Source:
     """Return X as a source of at least `least` rows; the first pass checks for NaN.
 
     With `reset` X sets the features of the estimator, else it must have those of the fit.
+    `incomplete` rows may lack entries, which are NaN in the source.
     """
     plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in _SAFE and X.size > 0
     file, known = isinstance(X, (str, os.PathLike)), isinstance(X, Source)
@@ -62,13 +65,15 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
                 f"X.reshape({shape[0]}, -1)."
             )
         X = materialize(X)
+        if incomplete and isinstance(X, np.ma.MaskedArray):
+            X = X.astype(np.result_type(X.dtype, np.float32)).filled(np.nan)
         require_present(X)
         known = isinstance(X, Source)
     if plain and (reset or "feature_names_in_" not in vars(estimator)):
         source: Source = ArraySource(X)  # what validate_data would return, at a tenth of its cost
         check_features(estimator, source, reset)
     elif file or known:
-        source = X if known else read_source(X) if reset else from_file(estimator, X)
+        source = X if known else _file_rows(estimator, X, reset=reset, incomplete=incomplete)
         if isinstance(source, StringSource):
             request = Request(str(X), direct=not isinstance(X, Source))
             raise ValueError(
@@ -90,14 +95,19 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     return source if get_config().device is None else to_configured_device(source)
 
 
-def from_file(estimator: Any, X: Any) -> Any:
+def from_file(estimator: Any, X: Any, *, incomplete: bool = False) -> Any:
     """Return the rows of a file with the columns of the fit, by name; X if it is not a path."""
-    names = getattr(estimator, "feature_names_in_", None)
     if not isinstance(X, (os.PathLike, str)):
         return X
-    if names is None or split_path(X)[0].suffix.lower() in NAMELESS:
-        return as_source(X)
-    return read_source(X, columns=[str(name) for name in names], quiet=True)
+    return _file_rows(estimator, X, reset=False, incomplete=incomplete)
+
+
+def _file_rows(estimator: Any, path: Any, *, reset: bool, incomplete: bool) -> Source:
+    names = None if reset else getattr(estimator, "feature_names_in_", None)
+    if names is None or split_path(path)[0].suffix.lower() in NAMELESS:
+        return read_source(path, incomplete=incomplete)
+    columns = [str(name) for name in names]
+    return read_source(path, columns, quiet=True, incomplete=incomplete)
 
 
 def row_names(X: Any) -> dict[str, Any]:

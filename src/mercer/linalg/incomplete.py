@@ -111,9 +111,7 @@ class Expectation(SumFold):
 
     label = "incomplete rows"
 
-    def __init__(
-        self, model: FactorModel, reference: Array, *, covariance: bool = True
-    ) -> None:
+    def __init__(self, model: FactorModel, reference: Array, *, covariance: bool = True) -> None:
         self.model, self.covariance = model, covariance
         d, k = len(model.base), model.k
         t = k * (k + 1) // 2
@@ -133,10 +131,10 @@ class Expectation(SumFold):
         squares, means = (like(x, self.sums["weight"]) for x in self.inputs)
         packed = W @ squares
         linear = R @ like(model.factors, packed) - W @ means
-        logdet, square = solve_posteriors(
+        Z, packed, logdet, square = solve_posteriors(
             packed, linear, model.noise, covariance=self.covariance
         )
-        Z, w = linear, like(block.count, packed)
+        w = like(block.count, packed)
         if block.weights is not None:
             packed, Z = packed * w[:, None], Z * w[:, None]
         added = {

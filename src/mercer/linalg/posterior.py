@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Array, namespace, on_accelerator
+from mercer.arrays import Array, like, namespace
 
 
 def triangle(k: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -20,41 +20,49 @@ def unpack(packed: Array, k: int) -> Array:
     place = np.empty((k, k), np.int64)
     i, j = triangle(k)
     place[i, j] = place[j, i] = np.arange(len(i))
-    return packed[..., place]
+    xp = namespace(packed)
+    entries = xp.take(packed, like(place.reshape(-1), packed), axis=-1)
+    return xp.reshape(entries, (*packed.shape[:-1], k, k))
+
+
+def pack_squares(Z: Array) -> Array:
+    """Return the packed upper triangles of z zᵀ for the rows z."""
+    xp, (i, j) = namespace(Z), triangle(int(Z.shape[1]))
+    return xp.take(Z, like(i, Z), axis=1) * xp.take(Z, like(j, Z), axis=1)
 
 
 def solve_posteriors(
     packed: Array, linear: Array, noise: float, *, covariance: bool = True
-) -> tuple[Array, Array]:
-    r"""Compute the posterior moments of the factors of rows, in place.
+) -> tuple[Array, Array, Array, Array]:
+    r"""Return the posterior moments of the factors of rows.
 
-    For each row, with :math:`P = \sigma^2 I + M` of its packed matrix M: `linear`, b, becomes the
-    mean :math:`z = P^{-1}b`, and `packed` becomes :math:`zz^T`, plus :math:`\sigma^2 P^{-1}` with
-    `covariance`. Returns log det P and bᵀz of each row.
+    For each row, with :math:`P = \sigma^2 I + M` of its packed matrix M and its vector b of
+    `linear`: the mean :math:`z = P^{-1}b`; :math:`zz^T`, plus :math:`\sigma^2 P^{-1}` with
+    `covariance`, packed; log det P; and bᵀz. On the host in place.
     """
-    if on_accelerator(packed):
+    if not isinstance(packed, np.ndarray):
         return _solve_batch(packed, linear, noise, covariance)
     logdet, square = np.empty(len(packed)), np.empty(len(packed))
     _loop()(packed, linear, noise, covariance, logdet, square)
-    return logdet, square
+    return linear, packed, logdet, square
 
 
-def _solve_batch(packed: Array, linear: Array, noise: float, covariance: bool) -> tuple[Array, Array]:
+def _solve_batch(
+    packed: Array, linear: Array, noise: float, covariance: bool
+) -> tuple[Array, Array, Array, Array]:
     """Solve all systems by batched factorizations, on a device."""
     xp, k = namespace(packed), int(linear.shape[1])
-    i, j = triangle(k)
-    P = unpack(packed, k)
-    P[:, range(k), range(k)] += noise
-    L = xp.linalg.cholesky(P)
+    P = unpack(packed, k) + like(noise * np.eye(k), packed)
     inverse = xp.linalg.inv(P)
-    z = xp.sum(inverse * linear[:, None, :], axis=2)
-    square = xp.sum(linear * z, axis=1)
-    logdet = 2.0 * xp.sum(xp.log(L[:, range(k), range(k)]), axis=1)
-    packed[...] = z[:, i] * z[:, j]
+    Z = xp.sum(inverse * linear[:, None, :], axis=2)
+    square = xp.sum(linear * Z, axis=1)
+    logdet = 2.0 * xp.sum(xp.log(xp.linalg.diagonal(xp.linalg.cholesky(P))), axis=1)
+    second = pack_squares(Z)
     if covariance:
-        packed[...] += noise * inverse[:, i, j]
-    linear[...] = z
-    return logdet, square
+        place = np.ravel_multi_index(triangle(k), (k, k))
+        flat = xp.reshape(inverse, (inverse.shape[0], k * k))
+        second = second + noise * xp.take(flat, like(place, packed), axis=1)
+    return Z, second, logdet, square
 
 
 @functools.cache

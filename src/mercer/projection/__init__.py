@@ -8,5 +8,6 @@ from mercer.projection.kernel import row_expansion as row_expansion
 from mercer.projection.kernel import span_variance as span_variance
 from mercer.projection.kernel import weighted_signs as weighted_signs
 from mercer.projection.incomplete import IncompleteProjection as IncompleteProjection
+from mercer.projection.incomplete import with_factors as with_factors
 from mercer.projection.linear import LinearProjection as LinearProjection
 from mercer.projection.linear import Projection as Projection

@@ -11,7 +11,7 @@ import numpy as np
 from mercer.arrays import Array, Matrix, Vector, cast, like, namespace, to_numpy, with_data
 from mercer.data import Block, Source, finite_rows
 from mercer.linalg.incomplete import FactorModel, observed
-from mercer.linalg.posterior import solve_posteriors, unpack
+from mercer.linalg.posterior import pack_squares, solve_posteriors, unpack
 from mercer.projection.linear import LinearProjection
 
 
@@ -74,8 +74,7 @@ class IncompleteProjection(LinearProjection):
             part = Block(0, _dense(block, np.float64), None)
             xp = namespace(part.rows)
             Z, packed, _, _ = _posterior(part, model)
-            i, j = np.triu_indices(k)
-            covariance = unpack(packed - Z[:, i] * Z[:, j], k)
+            covariance = unpack(packed - pack_squares(Z), k)
             missing = cast(xp.isnan(part.rows), np.float64)
             H = xp.reshape(missing @ like(pairs, missing), (-1, width, k))
             spread = xp.sum((H @ covariance) * H, axis=2)
@@ -124,5 +123,19 @@ def _posterior(block: Block, model: FactorModel) -> tuple[Array, Array, Array, A
     W, R, _ = observed(block, model)
     squares, _ = model.products()
     packed, linear = W @ like(squares, W), R @ like(model.factors, W)
-    logdet, explained = solve_posteriors(packed, linear, model.noise)
-    return linear, packed, logdet, explained
+    return solve_posteriors(packed, linear, model.noise)
+
+
+def with_factors(projection: LinearProjection, noise: float) -> IncompleteProjection:
+    """Return the map of complete rows with the factor model of probabilistic PCA.
+
+    Its factors are the components times the roots of their variances less the noise.
+    """
+    if isinstance(projection, IncompleteProjection):
+        return projection
+    values = projection.eigenvalues
+    least = float(np.finfo(np.float64).eps) * float(np.max(values, initial=0.0))
+    noise = max(float(noise), least, float(np.finfo(np.float64).tiny))
+    lengths = np.sqrt(np.maximum(values - noise, 0.0))
+    factors = to_numpy(projection.components).astype(np.float64) * lengths
+    return IncompleteProjection(**vars(projection), factors=factors, noise=noise)

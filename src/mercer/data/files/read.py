@@ -171,14 +171,19 @@ def _names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_source(
-    path: str | os.PathLike[str], columns: Sequence[str] | None = None, quiet: bool = False
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    quiet: bool = False,
+    *,
+    incomplete: bool = False,
 ) -> Source:
     """Return the rows of a file; warn about columns that are not used.
 
-    Missing values in rows that stay in the file are not counted, which would take a pass: the fit
+    `incomplete` rows keep their missing values, as NaN. Missing values in rows that stay in the file are not counted, which would take a pass: the fit
     refuses them, and says where the first is.
     """
-    request = Request(str(path), None if columns is None else _names(columns), direct=True)
+    names = None if columns is None else _names(columns)
+    request = Request(str(path), names, direct=True, refuse=not incomplete)
     table = _table(path, request, None)
     if quiet:
         return table.source

@@ -38,7 +38,9 @@ def choose_components(problem: Problem, method: EM, rule: CrossValidation) -> in
         )
 
     tried, k = [1], 1
-    while k < most and not (len(tried) > 2 and error(tried[-1]) > error(tried[-2]) > error(tried[-3])):
+    while k < most and not (
+        len(tried) > 2 and error(tried[-1]) > error(tried[-2]) > error(tried[-3])
+    ):
         k = min(most, max(k + 1, round(_GROWTH * k)))
         tried.append(k)
     while True:  # between the neighbors of the best
@@ -112,8 +114,8 @@ class PredictionError(SumFold):
         W, R, _ = observed(Block(0, without(block, self.part), None), model)
         H, _, X = observed(Block(0, without(block, self.part, others=True), None), model)
         squares, means = (like(x, self.sums["result"]) for x in model.products())
-        packed, Z = W @ squares, R @ like(model.factors, squares) - W @ means
-        solve_posteriors(packed, Z, model.noise)
+        linear = R @ like(model.factors, squares) - W @ means
+        Z, *_ = solve_posteriors(W @ squares, linear, model.noise)
         expected = Z @ like(model.factors, Z).T + like(model.mean, Z)
         if hasattr(H, "tocsr"):
             at = entry_rows(H), H.indices

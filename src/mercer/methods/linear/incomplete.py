@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Matrix, Vector, eigh, like, svd, to_numpy
-from mercer.certificate import Axes, Evidence
+from mercer.certificate import Axes, Evidence, Figure
 from mercer.config import get_config
 from mercer.data import ArraySource, Block, NonFiniteSearch, Source, SparseSource, not_finite
 from mercer.data.errors import format_names
@@ -79,7 +79,7 @@ def observed_columns(problem: Problem) -> Columns:
         if rows is source and not np.any(weight * offset**2 > 0.9 * square):
             break
     n, total, empty = sums["rows"]
-    _require_entries(problem, sums["seen"])
+    require_entries(source, sums["seen"] > 0.0)
     squares = np.maximum(square - weight * offset**2, 0.0)
     shares = squares * (problem.divisor / np.maximum(weight - 1.0, 1e-300))
     deviation = column_deviation(problem, shares, base)
@@ -87,13 +87,14 @@ def observed_columns(problem: Problem) -> Columns:
     missing = 1.0 - float(sums["seen"].sum()) / (total * len(base))
     notes = [f"{100.0 * missing:.3g} % of the entries are missing."]
     if empty:
-        notes.append(f"{int(empty)} rows have no entries; their scores are zero.")
+        rows = counted(int(empty), "row has", "rows have")
+        notes.append(f"{rows} no entries: the scores are zero.")
     return Columns(base, deviation, variance, tuple(notes))
 
 
-def _require_entries(problem: Problem, seen: Vector) -> None:
-    """Raise if columns have no entries."""
-    at, names = np.flatnonzero(seen == 0.0), problem.source.names
+def require_entries(source: Source, seen: np.ndarray[Any, Any]) -> None:
+    """Raise if columns have no entries: `seen` tells which have some."""
+    at, names = np.flatnonzero(~seen), source.names
     if len(at):
         shown = format_names(str(i) if names is None else names[i] for i in at)
         raise ValueError(
@@ -130,17 +131,24 @@ class Components:
         stretch = second / lengths
         scatter = scatter * np.outer(stretch, stretch) / problem.divisor
         values, rotation = eigh(scatter)
-        return cls(model, U @ rotation, np.maximum(values, 0.0), _expected_total(model, sums) / problem.divisor)
+        return cls(
+            model,
+            U @ rotation,
+            np.maximum(values, 0.0),
+            _expected_total(model, sums) / problem.divisor,
+        )
 
     def axes(
         self, problem: Problem, columns: Columns, notes: tuple[str, ...], *, converged: bool
     ) -> Axes:
         """Return the components in the user's units, with estimates as their evidence."""
         model, reference = self.model, problem.source.reference
-        others = np.full(1, model.noise)
+        others, held = np.full(1, model.noise), float(self.values.sum())
         evidence = Evidence.of_estimates(
             self.values, others, self.total, " ".join(notes), converged=converged
         )
+        bounds = {"the model of the missing entries": Figure(held, "estimate")}
+        evidence = replace(evidence, bounds=bounds)
         axes = linear_axes(
             problem,
             columns.base + columns.scales * model.mean,
