@@ -17,6 +17,8 @@ from mercer.data.checks import require_finite_entries as require_finite_entries
 from mercer.data.checks import require_finite_rows as require_finite_rows
 from mercer.data.checks import require_finite_sums as require_finite_sums
 from mercer.data.checks import require_present as require_present
+from mercer.data.containers import is_lazy as is_lazy
+from mercer.data.containers import materialize as materialize
 from mercer.data.derived import PastRows as PastRows
 from mercer.data.derived import ScaledSource as ScaledSource
 from mercer.data.derived import ShiftedSource as ShiftedSource
@@ -30,11 +32,12 @@ from mercer.data.fold import Block as Block
 from mercer.data.fold import Collect as Collect
 from mercer.data.fold import Fold as Fold
 from mercer.data.fold import SumFold as SumFold
+from mercer.data.frames import frame_source as frame_source
+from mercer.data.frames import index_columns as index_columns
+from mercer.data.frames import is_frame as is_frame
 from mercer.data.in_memory import ArraySource as ArraySource
 from mercer.data.in_memory import SparseSource as SparseSource
 from mercer.data.in_memory import StringSource as StringSource
-from mercer.data.in_memory import is_lazy as is_lazy
-from mercer.data.in_memory import materialize as materialize
 from mercer.data.npy import NpySource as NpySource
 from mercer.data.npy import write_npy as write_npy
 from mercer.data.source import Source as Source
@@ -77,8 +80,8 @@ def as_source(X: Any) -> Source:
         return DaskSource(X)
     if hasattr(X, "tocsr"):
         return SparseSource(X)
-    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
-        return ArraySource(X.to_numpy(), names=[str(name) for name in X.columns])
+    if is_frame(X):
+        return frame_source(X)
     if hasattr(X, "to_numpy"):  # a pandas or polars Series, or an Index
         X = X.to_numpy()
     if is_foreign(X):

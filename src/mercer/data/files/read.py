@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from mercer import progress
+from mercer.data.containers import is_stream
 from mercer.data.errors import FileError, FileGuard, file_errors
 from mercer.data.files.anndata import read_h5ad
 from mercer.data.files.arrays import read_hdf5, read_mtx, read_npy, read_npz, read_zarr
 from mercer.data.files.columnar import read_columnar
 from mercer.data.files.storage import TemporaryFolder
+from mercer.data.files.streams import frames, read_frames
 from mercer.data.files.table import Request, Table
 from mercer.data.files.text import Delimited, read_text, unpack
 from mercer.data.files.text_formats import JSONLines, Spreadsheet, read_strings
@@ -67,7 +69,7 @@ _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
 def read_table(
-    path: str | os.PathLike[str],
+    path: Any,
     *,
     columns: Sequence[str] | None = None,
     label: str | None = None,
@@ -81,7 +83,7 @@ def read_table(
     remarks: bool = False,
     format: str | None = None,
 ) -> Table:
-    r"""Read a table of numbers, or strings, from a file.
+    r"""Read a table of numbers, or strings, from a file or a stream.
 
     Numeric columns are the features; in text files, columns where every entry is a number, true or
     false. Rows that do not fit in a quarter of the memory budget are read from the file as needed
@@ -89,14 +91,16 @@ def read_table(
 
     Parameters
     ----------
-    path : str or path
+    path : str, path or stream
         A ``.csv``, ``.tsv``, ``.ndjson``, ``.parquet``, ``.arrow``, ``.feather``, ``.xlsx``,
         ``.xls``, ``.ods``, ``.npy``, ``.npz``, ``.mtx``, ``.h5ad``, ``.h5``, ``.hdf5`` or ``.txt``
         file (one string per line), which may be compressed (``.gz``, ``.bz2``, ``.xz``,
         ``.zst``); a ``.zarr`` folder; a folder or a pattern (``"part-*.csv"``) of CSV, NDJSON,
         Parquet or Arrow files, which are one table, in the order of their names (with the keys of
         Hive folders, ``year=2024``, as columns of Parquet and Arrow). ``"rows.h5::name"`` is one
-        of several arrays or sheets of a file. ``"-"`` is the standard input.
+        of several arrays or sheets of a file. ``"-"`` is the standard input. Or a stream of
+        tables: any object with the Arrow C stream interface, such as a DuckDB relation, a data
+        set of Hugging Face or a polars LazyFrame.
     columns : sequence of str, optional
         The features, in this order: names, or patterns such as ``"gene*"``. Columns without
         names are selected by index, ``"0"``, or by a range, ``"3-7"``.
@@ -155,15 +159,18 @@ def read_table(
     if missing not in ("refuse", "keep"):
         raise ValueError(f"missing={missing!r} must be 'refuse' or 'keep'.")
     label, weights, id = (None if name is None else str(name) for name in (label, weights, id))
+    stream = is_stream(path)
+    name = type(path).__name__ if stream else str(path)
     request = Request(
-        "standard input" if os.fspath(path) == "-" else str(path),
+        "standard input" if name == "-" else name,
         None if columns is None else _names(columns),
         *(label, weights, id),
         *(_names(keep), _names(optional), _names(drop), _names(na)),
         refuse=missing == "refuse",
         remarks=remarks,
+        arguments="X" if stream else "",
     )
-    return _table(path, request, format)
+    return read_frames(frames(path), request) if stream else _table(path, request, format)
 
 
 def _names(names: Sequence[str]) -> tuple[str, ...]:

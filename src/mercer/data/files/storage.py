@@ -22,6 +22,7 @@ from mercer import progress
 from mercer.arrays import working_dtype
 from mercer.atomic_write import FULL
 from mercer.config import get_config
+from mercer.data.derived import select_columns
 from mercer.data.errors import FileGuard, file_errors
 from mercer.data.in_memory import ArraySource
 from mercer.data.npy import NpySource, write_header
@@ -82,6 +83,54 @@ def copy_rows(chunks: Iterable[Rows], shape: tuple[int, int], dtype: Any, order:
         for chunk in chunks:
             file.write(np.ascontiguousarray(chunk, dtype).data)
     return folder.source()
+
+
+class RowBuffer:
+    """Collects blocks of rows of numbers.
+
+    They stay in memory while they take a quarter of the budget, and go to a temporary file else.
+    """
+
+    def __init__(self, width: int, dtype: Any = np.float64) -> None:
+        self.width, self.dtype, self.length = width, np.dtype(dtype), 0
+        self.missing: npt.NDArray[np.int64] = np.zeros(width, np.int64)
+        """Number of missing entries of every column."""
+        self._blocks: list[Rows] = []
+        self._folder: TemporaryFolder | None = None
+
+    def append(self, rows: Rows) -> None:
+        """Append a block."""
+        self.length += len(rows)
+        self._blocks.append(rows)
+        if np.isnan(rows.min(initial=0.0)):
+            self.missing += np.isnan(rows).sum(axis=0)
+        size = self.dtype.itemsize * self.length * self.width
+        if self._folder or size > get_config().budget // 4:
+            self._spill()
+
+    def _spill(self) -> None:
+        """Write rows to a temporary file."""
+        self._folder = self._folder or TemporaryFolder()
+        with self._folder.writing(), self._folder.rows.open("ab") as file:
+            if not file.tell():
+                write_header(file, (0, self.width), self.dtype)
+            for rows in self._blocks:
+                file.write(np.ascontiguousarray(rows, self.dtype).data)
+        self._blocks.clear()
+
+    def source(self, columns: Sequence[int]) -> Source:
+        """Return some columns of all rows; the buffer is empty then."""
+        if self._folder is None:
+            at: Any = slice(None) if list(columns) == [*range(self.width)] else list(columns)
+            out, start = np.empty((self.length, len(columns)), self.dtype), 0
+            while self._blocks:
+                rows = self._blocks.pop(0)
+                out[start : start + len(rows)] = rows[:, at]
+                start += len(rows)
+            return ArraySource(out)
+        with self._folder.writing(), self._folder.rows.open("r+b") as file:
+            write_header(file, (self.length, self.width), self.dtype)
+        return select_columns(self._folder.source(), columns)
 
 
 class Banded(Source):
