@@ -57,6 +57,31 @@ def _anndata(X: Any) -> Source:
     return source
 
 
+def _data_array(X: Any) -> Source:
+    """Return a DataArray of two dimensions: samples, and columns with the names they have."""
+    from mercer.data.xarray import Stack
+
+    if X.ndim != 2:
+        dims = tuple(map(str, X.dims))
+        raise ValueError(
+            f"X is a DataArray with the dimensions {dims}. Pass mercer.from_xarray(X, "
+            f"dim={dims[0] if dims else 'time'!r}), where dim is the dimension of the samples."
+        )
+    stack = Stack(X, X.dims[0])
+    source = stack.source(np.arange(X.shape[1]))
+    if X.dims[1] not in X.coords:
+        source.names = None
+    return source
+
+
+def _variables(X: Any) -> Source:
+    """Refuse a Dataset, whose samples are not known."""
+    raise ValueError(
+        f"X is a Dataset of xarray with the dimensions {tuple(map(str, X.sizes))}. Pass "
+        f"mercer.from_xarray(X, dim='time'), where dim is the dimension of the samples."
+    )
+
+
 def _stream(X: Any) -> Source:
     from mercer.data.files.streams import read_object
 
@@ -71,6 +96,8 @@ def _splits(X: Any) -> Source:
 
 READERS: dict[str, Callable[[Any], Source]] = {
     "anndata.AnnData": _anndata,
+    "xarray.DataArray": _data_array,
+    "xarray.Dataset": _variables,
     **dict.fromkeys(["polars.LazyFrame", "pyarrow.Dataset", "pyarrow.Scanner"], _stream),
     **dict.fromkeys(["datasets.Dataset", "datasets.IterableDataset"], _stream),
     **dict.fromkeys(["datasets.DatasetDict", "datasets.IterableDatasetDict"], _splits),
