@@ -2,47 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from mercer.arrays import is_dask
-from mercer.data.errors import format_names
 from mercer.data.in_memory import ArraySource, SparseSource
 from mercer.data.source import Source
+
+_STREAM = "files.streams.read_stream"
+READERS = {
+    "anndata.AnnData": "containers.read_anndata",
+    "xarray.DataArray": "xarray.read_table",
+    "xarray.Dataset": "xarray.refuse_dataset",
+    "polars.LazyFrame": _STREAM,
+    "pyarrow.Dataset": _STREAM,
+    "pyarrow.Scanner": _STREAM,
+    "datasets.Dataset": _STREAM,
+    "datasets.IterableDataset": _STREAM,
+    "datasets.DatasetDict": "files.streams.refuse_splits",
+    "datasets.IterableDatasetDict": "files.streams.refuse_splits",
+    "torch.Dataset": "datasets.read_dataset",
+    "torch.DataLoader": "datasets.read_loader",
+    "torch.IterableDataset": "datasets.refuse_iterable",
+}
+"""Functions of `mercer.data` that read objects, by the library and the name of a class."""
 
 
 def is_lazy(X: Any) -> bool:
     """Return whether `materialize` would read or unwrap X; reads nothing."""
-    return _reader(X) is not None
+    return bool(_reader(X))
 
 
 def is_stream(X: Any) -> bool:
     """Return whether X is a stream of tables, such as an Arrow stream."""
-    return _reader(X) is _stream
+    return _reader(X) == _STREAM
 
 
 def materialize(X: Any) -> Any:
     """Return the rows of an object of another library as a source; everything else as it is."""
-    if f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}" == "mercer.Table":
+    if _name(type(X)) == "mercer.Table":
         raise TypeError("X is a Table, as returned by read_table. Pass table.source.")
-    reader = _reader(X)
-    return X if reader is None else reader(X)
+    module, _, function = _reader(X).rpartition(".")
+    return getattr(import_module(f"mercer.data.{module}"), function)(X) if function else X
 
 
-def _reader(X: Any) -> Callable[[Any], Source] | None:
-    """Return the function that reads an object; None if it is none of these."""
+def _reader(X: Any) -> str:
+    """Return the name of the function that reads an object; "" if it is none of these."""
     for base in type(X).__mro__:
-        reader = READERS.get(f"{base.__module__.partition('.')[0]}.{base.__name__}")
-        if reader is not None:
-            return reader
-    if hasattr(X, "__arrow_c_stream__") and not (hasattr(X, "to_numpy") or is_dask(X)):
-        return _stream
-    return None
+        if _name(base) in READERS:
+            return READERS[_name(base)]
+    other = hasattr(X, "to_numpy") or is_dask(X)  # data frames and their columns
+    return _STREAM if hasattr(X, "__arrow_c_stream__") and not other else ""
 
 
-def _anndata(X: Any) -> Source:
+def _name(base: type) -> str:
+    return f"{base.__module__.partition('.')[0]}.{base.__name__}"
+
+
+def read_anndata(X: Any) -> Source:
     """Return X with the names of var as columns and those of obs beside the rows."""
     if X.X is None or getattr(X, "isbacked", False):
         raise ValueError(
@@ -55,51 +74,3 @@ def _anndata(X: Any) -> Source:
     source.id = "obs_names"
     source.extra_columns = {source.id: np.asarray(X.obs_names, dtype=object)}
     return source
-
-
-def _data_array(X: Any) -> Source:
-    """Return a DataArray of two dimensions: samples, and columns with the names they have."""
-    from mercer.data.xarray import Stack
-
-    if X.ndim != 2:
-        dims = tuple(map(str, X.dims))
-        raise ValueError(
-            f"X is a DataArray with the dimensions {dims}. Pass mercer.from_xarray(X, "
-            f"dim={dims[0] if dims else 'time'!r}), where dim is the dimension of the samples."
-        )
-    stack = Stack(X, X.dims[0])
-    source = stack.source(np.arange(X.shape[1]))
-    if X.dims[1] not in X.coords:
-        source.names = None
-    return source
-
-
-def _variables(X: Any) -> Source:
-    """Refuse a Dataset, whose samples are not known."""
-    raise ValueError(
-        f"X is a Dataset of xarray with the dimensions {tuple(map(str, X.sizes))}. Pass "
-        f"mercer.from_xarray(X, dim='time'), where dim is the dimension of the samples."
-    )
-
-
-def _stream(X: Any) -> Source:
-    from mercer.data.files.streams import read_object
-
-    return read_object(X)
-
-
-def _splits(X: Any) -> Source:
-    """Refuse a data set of several splits."""
-    names = format_names(map(str, X))
-    raise TypeError(f"X is a {type(X).__name__} with the splits {names}. Pass one of them.")
-
-
-READERS: dict[str, Callable[[Any], Source]] = {
-    "anndata.AnnData": _anndata,
-    "xarray.DataArray": _data_array,
-    "xarray.Dataset": _variables,
-    **dict.fromkeys(["polars.LazyFrame", "pyarrow.Dataset", "pyarrow.Scanner"], _stream),
-    **dict.fromkeys(["datasets.Dataset", "datasets.IterableDataset"], _stream),
-    **dict.fromkeys(["datasets.DatasetDict", "datasets.IterableDatasetDict"], _splits),
-}
-"""Functions that read objects, by the library and the name of a class."""

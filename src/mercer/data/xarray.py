@@ -117,6 +117,28 @@ def column_weights(data: Any, dim: Hashable | Iterable[Hashable], weights: Any) 
     return np.concatenate(parts)[stack.present()]
 
 
+def read_table(X: Any) -> Source:
+    """Return a DataArray of two dimensions: samples, and columns with the names they have."""
+    if X.ndim != 2:
+        dims = tuple(map(str, X.dims))
+        raise ValueError(
+            f"X is a DataArray with the dimensions {dims}. Pass mercer.from_xarray(X, "
+            f"dim={dims[0] if dims else 'time'!r}), where dim is the dimension of the samples."
+        )
+    source = Stack(X, X.dims[0]).source(np.arange(X.shape[1]))
+    if X.dims[1] not in X.coords:
+        source.names = None
+    return source
+
+
+def refuse_dataset(X: Any) -> Source:
+    """Refuse a Dataset, which does not say what a sample is."""
+    raise ValueError(
+        f"X is a Dataset of xarray with the dimensions {tuple(map(str, X.sizes))}. Pass "
+        f"mercer.from_xarray(X, dim='time'), where dim is the dimension of the samples."
+    )
+
+
 class Stack:
     """A DataArray or Dataset as a table: samples by columns.
 

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from mercer.config import get_config
-from mercer.data.errors import FileError
+from mercer.data.errors import FileError, format_names
 from mercer.data.files.storage import RowBuffer
 from mercer.data.files.table import Request, Table, polars
 from mercer.data.files.typed import Rows, TypedColumns, floats
@@ -21,10 +21,16 @@ _PIECE = 4 * 2**20
 _BATCH = 1000
 
 
-def read_object(X: Any) -> Source:
+def read_stream(X: Any) -> Source:
     """Return the rows of a stream whose columns are all numbers; missing values are NaN."""
     request = Request(type(X).__name__, direct=True, arguments="X")
     return read_frames(frames(X), request, every=True).source
+
+
+def refuse_splits(X: Any) -> Source:
+    """Refuse a dictionary of data sets."""
+    names = format_names(map(str, X))
+    raise TypeError(f"X is a {type(X).__name__} with the splits {names}. Pass one of them.")
 
 
 def frames(X: Any) -> Iterator[Any]:
