@@ -130,6 +130,8 @@ def _origin(name: str, options: Options, table: Table) -> dict[str, Any]:
         "id": table.id,
         "drop": options.dropped or None,
         "na": list(options.na) if options.na else None,
+        "resize": rows.image_shape("resize", options.resize),
+        "images": table.source.image_shape,
         "notes": [*rows.notes(options, table), *rows.imputed(table)] or None,
         "seed": options.seed,
     }

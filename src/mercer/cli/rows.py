@@ -11,7 +11,7 @@ from glob import has_magic
 from pathlib import Path
 from typing import Any
 
-from mercer.cli.console import Reporter, WorkError, as_option, reject
+from mercer.cli.console import Reporter, UsageError, WorkError, as_option, reject
 from mercer.cli.options import Options
 from mercer.data import Source, StringSource
 from mercer.data.errors import format_names
@@ -36,10 +36,23 @@ def read_training(options: Options, reporter: Reporter) -> Table:
         missing="refuse" if options.impute is None else "keep",
         remarks=True,
         format=options.format,
+        resize=image_shape("resize", options.resize),
     )
     for text in notes(options, table):
         reporter.note(text)
     return table
+
+
+def image_shape(option: str, text: str | None) -> tuple[int, ...] | None:
+    """Return the height and width, and perhaps the number of colors, that an option states."""
+    if text is None:
+        return None
+    sides = text.lower().replace("×", "x").split("x")
+    if len(sides) not in (2, 3) or not all(side.isdecimal() and int(side) > 0 for side in sides):
+        raise UsageError(
+            f"--{option} {text!r} must be height x width, such as 28x28, or 32x32x3 for color."
+        )
+    return tuple(int(side) for side in sides)
 
 
 def existing(data: str) -> str:
@@ -54,7 +67,8 @@ def notes(options: Options, table: Table) -> list[str]:
     """Return notes about the columns that a model is fitted to."""
     texts: list[str] = []
     suffix = split_path(options.data)[0].suffix.lower()
-    if options.id is None and table.id is not None and suffix != ".h5ad":
+    named = table.source.names is not None and suffix != ".h5ad"
+    if options.id is None and table.id is not None and named:
         texts.append(table.naming(as_option("columns", [table.id, "*"])))
     if table.reasons:
         texts.append(f"left out: {table.left_out}.")
@@ -120,6 +134,7 @@ def read_new(
             na=[*(origin.get("na") or ()), *(options.na or ())],
             missing="keep" if imputes else "refuse",
             format=format,
+            resize=image_shape("resize", options.resize) or origin.get("resize"),
         )
     except MissingValues as error:
         lost = counted(sum(error.missing.values()), "missing value")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from mercer.data.errors import FileError, FileGuard, file_errors
 from mercer.data.files.anndata import read_h5ad
 from mercer.data.files.arrays import read_hdf5, read_mtx, read_npy, read_npz, read_zarr
 from mercer.data.files.columnar import read_columnar
+from mercer.data.files.images import SUFFIXES, read_images
 from mercer.data.files.storage import TemporaryFolder
 from mercer.data.files.streams import frames, read_frames
 from mercer.data.files.table import Request, Table
@@ -44,12 +46,15 @@ READERS: dict[str, Reader] = {
     **dict.fromkeys([".h5", ".hdf5"], read_hdf5),
     ".zarr": read_zarr,
     ".txt": read_strings,
+    **dict.fromkeys(SUFFIXES, read_images),
 }
-NAMELESS = (".npy", ".npz", ".mtx", ".txt", ".h5", ".hdf5", ".zarr")
+NAMELESS = (".npy", ".npz", ".mtx", ".txt", ".h5", ".hdf5", ".zarr", *SUFFIXES)
 """Formats without names of columns."""
 _TEXT = (".csv", ".tsv", ".ndjson", ".jsonl", ".txt")
-_FOLDERS = (".csv", ".tsv", ".ndjson", ".jsonl", ".parquet", ".arrow", ".feather")
+_FOLDERS = (".csv", ".tsv", ".ndjson", ".jsonl", ".parquet", ".arrow", ".feather", *SUFFIXES)
 """Formats whose tables may be folders of files."""
+_ALIKE = ((".arrow", ".feather"), SUFFIXES)
+"""Formats that may be in one folder."""
 _PARTS = (".h5", ".hdf5", ".h5ad", ".zarr", ".xlsx", ".xls", ".ods")
 """Formats of files that hold several tables."""
 _ZARR = ("zarr.json", ".zarray", ".zgroup")
@@ -82,6 +87,7 @@ def read_table(
     missing: str = "refuse",
     remarks: bool = False,
     format: str | None = None,
+    resize: Sequence[int] | None = None,
 ) -> Table:
     r"""Read a table of numbers, or strings, from a file or a stream.
 
@@ -98,9 +104,11 @@ def read_table(
         ``.zst``); a ``.zarr`` folder; a folder or a pattern (``"part-*.csv"``) of CSV, NDJSON,
         Parquet or Arrow files, which are one table, in the order of their names (with the keys of
         Hive folders, ``year=2024``, as columns of Parquet and Arrow). ``"rows.h5::name"`` is one
-        of several arrays or sheets of a file. ``"-"`` is the standard input. Or a stream of
-        tables: any object with the Arrow C stream interface, such as a DuckDB relation, a data
-        set of Hugging Face or a polars LazyFrame.
+        of several arrays or sheets of a file. ``"-"`` is the standard input.
+
+        A folder or a pattern (``"faces/*.png"``) of images, each of which is a row; in color if any
+        of them is. Or a stream of tables: any object with the Arrow C stream interface, such as a
+        DuckDB relation, a data set of Hugging Face or a polars LazyFrame.
     columns : sequence of str, optional
         The features, in this order: names, or patterns such as ``"gene*"``. Columns without
         names are selected by index, ``"0"``, or by a range, ``"3-7"``.
@@ -130,6 +138,8 @@ def read_table(
     format : str, optional
         The file format, such as ``"csv"``, if the path has no suffix. Standard input is read as
         CSV unless its first bytes indicate another format.
+    resize : (height, width) or (height, width, 3), optional
+        Resize images to this size; with 3 they are in color, and with 1 in gray.
 
     Returns
     -------
@@ -168,6 +178,7 @@ def read_table(
         *(_names(keep), _names(optional), _names(drop), _names(na)),
         refuse=missing == "refuse",
         remarks=remarks,
+        resize=None if resize is None else _image_size(resize),
         arguments="X" if stream else "",
     )
     return read_frames(frames(path), request) if stream else _table(path, request, format)
@@ -175,6 +186,14 @@ def read_table(
 
 def _names(names: Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(str(name) for name in names)
+
+
+def _image_size(resize: Sequence[int]) -> tuple[int, ...]:
+    size = tuple(resize)
+    valid = all(isinstance(side, Integral) and side > 0 for side in size)
+    if not valid or len(size) not in (2, 3) or size[2:] not in ((), (1,), (3,)):
+        raise ValueError(f"resize={resize!r} must be (height, width) or (height, width, 3).")
+    return tuple(map(int, size))
 
 
 def read_source(
@@ -189,7 +208,8 @@ def read_source(
     table = _table(path, request, None)
     if quiet:
         return table.source
-    if table.id is not None and split_path(path)[0].suffix.lower() != ".h5ad":
+    named = table.source.names is not None and split_path(path)[0].suffix.lower() != ".h5ad"
+    if table.id is not None and named:
         option = request.option("columns", [table.id, "*"])
         warn(f"{os.fspath(path)}: {table.naming(option)}")
     if table.reasons:
@@ -250,6 +270,8 @@ def _read(path: Path, request: Request, format: str | None) -> Table:
         what = f"{format_parameter('format', format) if format else f'the suffix {suffix!r}'} is"
         what = f"{what} not known" if path.exists() else "there is no such file or folder"
         raise FileError(f"{request.path}: {what}. Supported formats: {', '.join(READERS)}.")
+    if request.resize is not None and suffix not in SUFFIXES:
+        raise FileError(f"{request.path}: only images can be resized.")
     if request.part and suffix not in _PARTS:
         raise FileError(
             f"{request.path}: only files with several tables ({', '.join(_PARTS)}) accept a "
@@ -295,8 +317,8 @@ def _find_files(path: Path, suffix: str, request: Request) -> tuple[Path, str, l
         if file.is_file() and not re.search(r"(^|/)[._]", file.relative_to(root).as_posix())
     ]
     suffixes = sorted(set(map(_suffix, files)))
-    suffix = suffix or (suffixes[0] if len(suffixes) == 1 else "")
-    alike = (".arrow", ".feather") if suffix in (".arrow", ".feather") else (suffix,)
+    suffix = suffix or (suffixes[0] if suffixes and {*suffixes} <= {*_alike(suffixes[0])} else "")
+    alike = _alike(suffix)
     chosen = [file for file in files if _suffix(file) in alike]
     if chosen and suffix in _FOLDERS:
         return root, suffix, chosen
@@ -312,6 +334,11 @@ def _find_files(path: Path, suffix: str, request: Request) -> tuple[Path, str, l
         f"({', '.join(suffixes)}), but a table in a folder has one of: {', '.join(_FOLDERS)}. "
         f"Pass one of its files{choice}."
     )
+
+
+def _alike(suffix: str) -> tuple[str, ...]:
+    """Return the formats that files beside one of this format may have."""
+    return next((group for group in _ALIKE if suffix in group), (suffix,))
 
 
 def _format_of(path: Path) -> str | None:

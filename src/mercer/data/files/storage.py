@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import tempfile
@@ -36,7 +37,7 @@ Decode = Callable[[int, int], Rows]
 # Bands in the cache: the last of a block is the first of the next, and there are few workers.
 _CACHED = 2
 # Bytes of a band of an array without chunks.
-_BAND = 2**15
+BAND_BYTES = 2**15
 # Copies of a band in memory while it is decoded: encoded, decoded, as rows.
 _COPIES = 3
 
@@ -224,7 +225,7 @@ class ArrayRows(Banded):
     ) -> None:
         n, d = (int(size) for size in array.shape)
         # Rows that are not in chunks are read some at a time.
-        chunk = max(1, _BAND // (8 * d))
+        chunk = max(1, BAND_BYTES // (8 * d))
         chunk = int(array.chunks[0]) if array.chunks else chunk
         edges = np.append(np.arange(0, n, chunk), n)
         super().__init__((n, len(columns)), array.dtype, edges, guard, label)
@@ -243,15 +244,20 @@ class ArrayRows(Banded):
 
 
 def place_rows(source: Banded) -> Source:
-    """Return rows in memory if they take a quarter of the budget, else in the file or a copy."""
-    if source.nbytes <= get_config().budget // 4:
+    """Return rows in memory if they take a quarter of the budget, else in the file or a copy.
+
+    Integers of one or two bytes stay as they are stored.
+    """
+    small = source.stored.kind in "ui" and source.stored.itemsize <= 2
+    dtype = source.stored.newbyteorder("=") if small else source.dtype
+    if math.prod(source.shape) * dtype.itemsize <= get_config().budget // 4:
         with progress.quiet():
-            return ArraySource(source.collect(np.empty(source.shape, source.dtype)))
+            return ArraySource(source.collect(np.empty(source.shape, dtype)))
     if stays_in_file(source):
         return source
     with file_errors(*source.label), source.open() as decode:
         bands = (decode(low, high) for low, high in pairwise(source.edges.tolist()))
-        copy = copy_rows(bands, source.shape, source.dtype, "C")
+        copy = copy_rows(bands, source.shape, dtype, "C")
     source.guard.check()
     return copy
 

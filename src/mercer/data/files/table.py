@@ -63,6 +63,8 @@ class Request:
     """Of text that is not marked as another Unicode encoding."""
     part: str = ""
     """Name of the array or sheet in the file: what follows ``::`` in a path."""
+    resize: tuple[int, ...] | None = None
+    """Height and width of images and, optionally, 3 for color and 1 for gray."""
     arguments: str = ""
     """What is passed to `read_table`, as Python code, if it is not the path alone."""
 
