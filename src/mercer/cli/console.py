@@ -37,7 +37,7 @@ _EXPECTED = (ValueError, TypeError, MemoryError, OSError, ImportError, NotImplem
 
 _SAME_NAME = (
     *("kernel", "gamma", "method", "select", "preimage", "gap", "certificate", "memory"),
-    *("checkpoint", "format", "columns", "drop", "id", "na", "impute", "resize"),
+    *("checkpoint", "format", "columns", "drop", "id", "na", "impute", "resize", "query"),
 )
 # Parameters of Python, and the options that set them.
 _OPTIONS = {name: f"--{name}" for name in _SAME_NAME} | {

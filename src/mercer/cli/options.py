@@ -72,6 +72,11 @@ class Options:
     format: str | None = _data(
         "NAME", "File format, such as csv, if the file name does not show it."
     )
+    query: str | None = _data(
+        "SQL",
+        "Query whose result is the data. DATA is then the URI of a database: sqlite:///FILE, "
+        "duckdb:///FILE or postgresql://USER@HOST/NAME.",
+    )
     resize: str | None = _data(
         "HxW",
         "Resize images to this height and width. HxWx3 reads them in color, and HxWx1 in gray.",

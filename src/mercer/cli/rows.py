@@ -15,7 +15,14 @@ from mercer.cli.console import Reporter, UsageError, WorkError, as_option, rejec
 from mercer.cli.options import Options
 from mercer.data import Source, StringSource
 from mercer.data.errors import format_names
-from mercer.data.files import NAMELESS, MissingValues, Table, read_table, split_path
+from mercer.data.files import (
+    NAMELESS,
+    MissingValues,
+    Table,
+    read_table,
+    redacted,
+    split_path,
+)
 from mercer.estimators.inspection import parts
 from mercer.messages import counted
 
@@ -37,6 +44,7 @@ def read_training(options: Options, reporter: Reporter) -> Table:
         remarks=True,
         format=options.format,
         resize=image_shape("resize", options.resize),
+        query=options.query,
     )
     for text in notes(options, table):
         reporter.note(text)
@@ -135,6 +143,7 @@ def read_new(
             missing="keep" if imputes else "refuse",
             format=format,
             resize=image_shape("resize", options.resize) or origin.get("resize"),
+            query=options.query,
         )
     except MissingValues as error:
         lost = counted(sum(error.missing.values()), "missing value")
@@ -147,8 +156,8 @@ def read_new(
         reporter.note(f"ignored, because the model has no such columns: {format_names(ignored)}.")
     if usual is not None and table.id is None and usual not in table.extra:
         reporter.note(
-            f"{options.data} has no column {usual!r}, which held the row names in the fit. Rows "
-            f"are unnamed; use --id COLUMN to take names from another column."
+            f"{redacted(options.data)} has no column {usual!r}, which held the row names in the "
+            f"fit. Rows are unnamed; use --id COLUMN to take names from another column."
         )
     return replace(table, id=usual) if options.id is None and usual in table.extra else table
 
@@ -216,7 +225,7 @@ def shape(source: Source) -> dict[str, int | None]:
 
 def describe_rows(data: str, source: Source) -> str:
     """Write the name and the size of the data."""
-    name = "stdin" if data == "-" else data
+    name = "stdin" if data == "-" else redacted(data)
     rows = counted(source.shape[0], "row")
     if isinstance(source, StringSource):
         return f"{name}: {rows} of text"

@@ -71,7 +71,7 @@ class Images(Banded):
         kinds, self.size = _survey(paths, request)
         self.kind = _common_kind(kinds, (request.resize or ())[2:])
         self.image_shape = (*self.size, 3) if self.kind == _COLOR else self.size
-        # Pillow resizes pixels that are no bytes in floating point only. "" is the mode of the file.
+        # Pillow resizes pixels that are no bytes in floating point only. "" keeps the file's mode.
         self.mode = {_COLOR: "RGB", _GRAY: "L"}.get(self.kind, "F" if self.resized else "")
         stored = np.float32 if self.mode == "F" else _DTYPES[self.kind]
         n, d = len(paths), math.prod(self.image_shape)

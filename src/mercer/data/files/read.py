@@ -23,6 +23,7 @@ from mercer.data.files.anndata import read_h5ad
 from mercer.data.files.arrays import read_hdf5, read_mtx, read_npy, read_npz, read_zarr
 from mercer.data.files.columnar import read_columnar
 from mercer.data.files.images import SUFFIXES, read_images
+from mercer.data.files.sql import DATABASES, read_query, redacted
 from mercer.data.files.storage import TemporaryFolder
 from mercer.data.files.streams import frames, read_frames
 from mercer.data.files.table import Request, Table
@@ -88,6 +89,7 @@ def read_table(
     remarks: bool = False,
     format: str | None = None,
     resize: Sequence[int] | None = None,
+    query: str | None = None,
 ) -> Table:
     r"""Read a table of numbers, or strings, from a file or a stream.
 
@@ -108,7 +110,9 @@ def read_table(
 
         A folder or a pattern (``"faces/*.png"``) of images, each of which is a row; in color if any
         of them is. Or a stream of tables: any object with the Arrow C stream interface, such as a
-        DuckDB relation, a data set of Hugging Face or a polars LazyFrame.
+        DuckDB relation, a data set of Hugging Face or a polars LazyFrame. With `query`, the URI of
+        a database: ``"sqlite:///rows.db"``, ``"duckdb:///rows.db"`` (an absolute path has one more
+        slash) or ``"postgresql://user@host/database"``.
     columns : sequence of str, optional
         The features, in this order: names, or patterns such as ``"gene*"``. Columns without
         names are selected by index, ``"0"``, or by a range, ``"3-7"``.
@@ -140,6 +144,9 @@ def read_table(
         CSV unless its first bytes indicate another format.
     resize : (height, width) or (height, width, 3), optional
         Resize images to this size; with 3 they are in color, and with 1 in gray.
+    query : str, optional
+        The SQL query whose result is the table. Its columns have types: those that are not numeric
+        are no features. SQLite and DuckDB files are opened read-only.
 
     Returns
     -------
@@ -170,7 +177,7 @@ def read_table(
         raise ValueError(f"missing={missing!r} must be 'refuse' or 'keep'.")
     label, weights, id = (None if name is None else str(name) for name in (label, weights, id))
     stream = is_stream(path)
-    name = type(path).__name__ if stream else str(path)
+    name = type(path).__name__ if stream else redacted(str(path))
     request = Request(
         "standard input" if name == "-" else name,
         None if columns is None else _names(columns),
@@ -179,8 +186,12 @@ def read_table(
         refuse=missing == "refuse",
         remarks=remarks,
         resize=None if resize is None else _image_size(resize),
-        arguments="X" if stream else "",
+        arguments="X" if stream else "" if query is None else f"{name!r}, query={query!r}",
     )
+    if resize is not None and (stream or query is not None):
+        raise FileError(f"{name}: only images can be resized.")
+    if query is not None:
+        return read_query(str(path), query, request)
     return read_frames(frames(path), request) if stream else _table(path, request, format)
 
 
@@ -204,7 +215,9 @@ def read_source(
     Missing values in rows that stay in the file are not counted, which would take a pass: the fit
     refuses them, and says where the first is.
     """
-    request = Request(str(path), None if columns is None else _names(columns), direct=True)
+    request = Request(
+        redacted(str(path)), None if columns is None else _names(columns), direct=True
+    )
     table = _table(path, request, None)
     if quiet:
         return table.source
@@ -229,6 +242,9 @@ def _table(path: str | os.PathLike[str], request: Request, format: str | None) -
     if not os.fspath(path):
         raise FileError("The file path is empty.")
     if _URL.match(str(path)):
+        if str(path).lower().startswith(tuple(DATABASES)):
+            option = request.option("query", "SELECT ...")
+            raise FileError(f"{request.path} is a database. Query it with {option}.")
         raise FileError(f"{path} is a URL. Download it first, and pass the path of the file.")
     with progress.session():
         if os.fspath(path) == "-":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -33,57 +34,56 @@ def refuse_splits(X: Any) -> Source:
     raise TypeError(f"X is a {type(X).__name__} with the splits {names}. Pass one of them.")
 
 
-def frames(X: Any) -> Iterator[Any]:
+def frames(X: Any) -> Generator[Any]:
     """Yield the rows of a stream as frames of Polars; the first may be empty, but has the types."""
     pl = polars()
     if hasattr(X, "collect_batches"):  # a LazyFrame of Polars
         yield pl.DataFrame(schema=X.collect_schema())
         yield from X.collect_batches()
-        return
-    if hasattr(X, "with_format"):  # a data set of Hugging Face
+    elif hasattr(X, "with_format"):  # a data set of Hugging Face
         chosen = {"columns": X.format["columns"]} if hasattr(X, "format") else {}
-        batches = X.with_format("arrow", **chosen).iter(_BATCH)
+        yield from map(pl.from_arrow, X.with_format("arrow", **chosen).iter(_BATCH))
     else:
-        batches = _reader(X)
-        yield pl.from_arrow(batches.schema.empty_table())
-    for batch in batches:
-        yield pl.from_arrow(batch)
+        with batches(X) as reader:
+            yield pl.from_arrow(reader.schema.empty_table())
+            yield from map(pl.from_arrow, reader)
 
 
-def _reader(X: Any) -> Any:
-    """Return a reader of record batches."""
+def batches(X: Any) -> AbstractContextManager[Any]:
+    """Return a reader of record batches, which is closed in the end unless it is the user's."""
     if hasattr(X, "scanner"):  # a pyarrow Dataset
         X = X.scanner()
     if hasattr(X, "to_reader"):
-        return X.to_reader()
+        X = X.to_reader()
     if hasattr(X, "read_next_batch"):  # to export it would end it, even if it cannot be used
-        return X
+        return nullcontext(X)
     pyarrow = extra("pyarrow", "arrow", "Arrow streams require")
-    return pyarrow.RecordBatchReader.from_stream(X)
+    reader: AbstractContextManager[Any] = pyarrow.RecordBatchReader.from_stream(X)
+    return reader
 
 
-def read_frames(stream: Iterable[Any], request: Request, *, every: bool = False) -> Table:
-    """Read frames of the same columns as one table, each frame once.
+def read_frames(stream: Generator[Any], request: Request, *, every: bool = False) -> Table:
+    """Read frames of the same columns as one table, each frame once, and close the stream.
 
     With `every`, all columns are features, and must be numbers.
     """
-    stream = iter(stream)
-    first = next(stream, None)
-    if first is None:
-        raise FileError(f"{request.path} has no rows.")
-    if every:
-        request = replace(request, columns=tuple(first.columns))
-    columns = TypedColumns(first.schema, request)
-    numeric = columns.numeric
-    names, extra_names = columns.names_of(numeric), columns.names_of(columns.beside)
-    length, buffer, beside = 0, RowBuffer(len(names), columns.dtype(numeric)), []
-    piece = min(_PIECE, get_config().budget // 48)
-    step = max(1, piece // (8 * max(1, len(names))))
-    for frame in chain([first], stream):
-        length += len(frame)
-        beside.append(frame.select(extra_names))
-        for rows in frame.select(names).iter_slices(step):
-            buffer.append(floats(rows, buffer.dtype))
+    with closing(stream):
+        first = next(stream, None)
+        if first is None:
+            raise FileError(f"{request.path} has no rows.")
+        if every:
+            request = replace(request, columns=tuple(first.columns))
+        columns = TypedColumns(first.schema, request)
+        numeric = columns.numeric
+        names, others = columns.names_of(numeric), columns.names_of(columns.beside)
+        length, buffer, beside = 0, RowBuffer(len(names), columns.dtype(numeric)), []
+        piece = min(_PIECE, get_config().budget // 48)
+        step = max(1, piece // (8 * max(1, len(names))))
+        for frame in chain([first], stream):
+            length += len(frame)
+            beside.append(frame.select(others))
+            for rows in frame.select(names).iter_slices(step):
+                buffer.append(floats(rows, buffer.dtype))
     if not length:
         raise FileError(f"{request.path} has columns, but no rows.")
 
