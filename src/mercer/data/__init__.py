@@ -49,11 +49,16 @@ def as_source(X: Any) -> Source:
     Parameters
     ----------
     X : ndarray, sparse matrix, DataFrame, array of another library, path or Source
-        Rows of numbers: a NumPy array, a SciPy sparse matrix or array, a pandas or
-        polars DataFrame or LazyFrame, a pyarrow table, dataset or reader, an AnnData object, an
-        array that follows the array API standard, a Dask array or DataFrame, the path of a file
-        that `mercer.data.files.read_table` reads, or a `Source`. A list or array of `str`
-        gives rows of strings; a lone `str` is a path.
+        Rows of numbers. In memory: a NumPy array, a SciPy sparse matrix or array, an array that
+        follows the array API standard, a pandas, polars or cuDF DataFrame, an AnnData object, or an
+        xarray DataArray of two dimensions (`from_xarray` takes any). Read once, into a temporary
+        file if they take more than a quarter of the memory budget: any object with the Arrow C
+        stream interface, such as a pyarrow table or reader, a DuckDB relation or the result of an
+        ADBC driver; a polars LazyFrame, a pyarrow dataset, a data set of Hugging Face. Read when
+        needed: a data set or a loader of torch, whose items, or their first entries, are the rows;
+        a Dask array or DataFrame; the path of a file that `mercer.data.files.read_table` reads;
+        a `Source`. Columns that are not numeric are refused by name. A list or array of `str` gives
+        rows of strings; a lone `str` is a path.
 
     Returns
     -------

@@ -14,7 +14,7 @@ from mercer.data.source import Source
 _STREAM = "files.streams.read_stream"
 READERS = {
     "anndata.AnnData": "containers.read_anndata",
-    "xarray.DataArray": "xarray.read_table",
+    "xarray.DataArray": "xarray.read_data_array",
     "xarray.Dataset": "xarray.refuse_dataset",
     "polars.LazyFrame": _STREAM,
     "pyarrow.Dataset": _STREAM,

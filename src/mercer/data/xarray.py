@@ -117,7 +117,7 @@ def column_weights(data: Any, dim: Hashable | Iterable[Hashable], weights: Any) 
     return np.concatenate(parts)[stack.present()]
 
 
-def read_table(X: Any) -> Source:
+def read_data_array(X: Any) -> Source:
     """Return a DataArray of two dimensions: samples, and columns with the names they have."""
     if X.ndim != 2:
         dims = tuple(map(str, X.dims))

@@ -177,7 +177,7 @@ def read_table(
         raise ValueError(f"missing={missing!r} must be 'refuse' or 'keep'.")
     label, weights, id = (None if name is None else str(name) for name in (label, weights, id))
     stream = is_stream(path)
-    name = type(path).__name__ if stream else redacted(str(path))
+    name = type(path).__name__ if stream else str(path) if query is None else redacted(str(path))
     request = Request(
         "standard input" if name == "-" else name,
         None if columns is None else _names(columns),
@@ -215,9 +215,7 @@ def read_source(
     Missing values in rows that stay in the file are not counted, which would take a pass: the fit
     refuses them, and says where the first is.
     """
-    request = Request(
-        redacted(str(path)), None if columns is None else _names(columns), direct=True
-    )
+    request = Request(str(path), None if columns is None else _names(columns), direct=True)
     table = _table(path, request, None)
     if quiet:
         return table.source
@@ -242,10 +240,13 @@ def _table(path: str | os.PathLike[str], request: Request, format: str | None) -
     if not os.fspath(path):
         raise FileError("The file path is empty.")
     if _URL.match(str(path)):
-        if str(path).lower().startswith(tuple(DATABASES)):
+        request = replace(request, path=redacted(str(path)))
+        if request.path.partition(":")[0].lower() in DATABASES:
             option = request.option("query", "SELECT ...")
             raise FileError(f"{request.path} is a database. Query it with {option}.")
-        raise FileError(f"{path} is a URL. Download it first, and pass the path of the file.")
+        raise FileError(
+            f"{request.path} is a URL. Download it first, and pass the path of the file."
+        )
     with progress.session():
         if os.fspath(path) == "-":
             return _read_copy(sys.stdin.buffer, request, format)
