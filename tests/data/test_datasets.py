@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mercer import PCA, Denoiser, KernelPCA, as_source, config_context
 from mercer.data import ArraySource
+from mercer.data.datasets import ItemSource
 
 torch = pytest.importorskip("torch")
 data = torch.utils.data
@@ -46,7 +47,7 @@ def test_items_are_rows(name, memory):
     expected = pca.fit_transform(ROWS)
     with config_context(memory=memory):
         source = as_source(SETS[name])
-        assert source.waits == (memory is not None)
+        assert isinstance(source, ArraySource if memory is None else ItemSource)
         assert source.image_shape == (3, 2)
         assert_array_equal(source.collect(), ROWS)
         assert_array_equal(source.take([3, 39]), ROWS[[3, 39]])

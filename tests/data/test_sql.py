@@ -98,7 +98,7 @@ def test_databases_that_cannot_be_read(tmp_path, sqlite):
     assert not (tmp_path / "nope.db").exists()
     (tmp_path / "text.db").write_text("not a database, but text\n" * 99)
     with pytest.raises(FileError, match="not a database"):
-        read_table(f"sqlite:///{tmp_path}/text.db", query="SELECT 1")
+        read_table(f"sqlite:///{tmp_path}/text.db", query="SELECT a FROM rows")
     with pytest.raises(FileError, match=r"not the URI of a database .*sqlite://, duckdb://"):
         read_table("rows.csv", query="SELECT 1")
     with pytest.raises(FileError, match=r"is a database\. Query it with query='SELECT"):

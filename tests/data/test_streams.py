@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mercer import PCA, KernelPCA, as_source, config_context
+from mercer import PCA, KernelPCA, NoveltyDetector, as_source, config_context
 from mercer.data import NpySource
 from mercer.data.files import FileError, MissingValues, read_table
 
@@ -30,12 +30,6 @@ class Capsule:
         return self.rows.__arrow_c_stream__(requested_schema)
 
 
-def duckdb_relation(rows):
-    con = pytest.importorskip("duckdb").connect()
-    con.register("rows", rows)
-    return con.sql("SELECT * FROM rows")
-
-
 def huggingface(rows):
     return pytest.importorskip("datasets").Dataset(rows)
 
@@ -48,7 +42,7 @@ STREAMS = {
     "scanner": lambda rows: pytest.importorskip("pyarrow.dataset").dataset(rows).scanner(),
     "PyCapsule": Capsule,
     "LazyFrame": lambda rows: pl.from_arrow(rows).lazy(),
-    "DuckDB": duckdb_relation,
+    "DuckDB": lambda rows: pytest.importorskip("duckdb").from_arrow(rows),
     "nanoarrow": lambda rows: pytest.importorskip("nanoarrow").ArrayStream(rows),
     "Hugging Face": huggingface,
     "Hugging Face, selected": lambda rows: huggingface(
@@ -121,6 +115,17 @@ def test_a_stream_is_read_once_by_a_fit_and_its_scores(tmp_path):
     assert stream.reads == 3
     PCA(2).fit(X[:, :4]).transform(table(), out=tmp_path / "scores.npy")
     assert np.load(tmp_path / "scores.npy").shape == (60, 2)
+
+
+def test_a_reader_is_read_once_by_a_detector():
+    detector = NoveltyDetector(PCA(2))
+    expected = detector.fit_predict(X)
+    assert_array_equal(detector.fit_predict(table().to_reader()), expected)
+    assert_array_equal(detector.predict(table().to_reader()), expected)
+    reader = table().to_reader()
+    PCA(2).fit(reader)
+    with pytest.raises(FileError, match="A stream that was read before is empty"):
+        PCA(2).fit(reader)
 
 
 def test_a_refused_reader_can_still_be_read():

@@ -15,6 +15,7 @@ from mercer.data.source import Source
 
 # Items that are read twice, to see whether they are the same in every pass.
 _SAMPLE = 8
+_IN_ORDER = "SequentialSampler"
 
 
 class ItemSource(Source):
@@ -23,8 +24,8 @@ class ItemSource(Source):
     Of items that are tuples, such as (x, y), the first entry is the row. Items are flattened.
     """
 
-    parallel = False  # items may share an open file
-    waits = True
+    # Items may share an open file, or a connection that works in its own thread only.
+    parallel = False
 
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
@@ -90,17 +91,16 @@ def read_loader(loader: Any) -> Source:
     """Return the items of a loader's data set, in the order of the data set."""
     if any(base.__name__ == "IterableDataset" for base in type(loader.dataset).__mro__):
         return refuse_iterable(loader)
-    sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
-    names = [type(each).__name__ for each in (sampler, loader.batch_sampler)]
-    shuffled = names[0] == "RandomSampler" and not sampler.replacement
-    if names[0] != "SequentialSampler" and not (shuffled and len(sampler) == len(loader.dataset)):
-        odd = names[0]
-    else:
-        odd = "" if names[1] in ("BatchSampler", "NoneType") else names[1]
-    if odd:
+    odd = loader.batch_sampler
+    if type(odd).__name__ in ("BatchSampler", "NoneType"):
+        odd = getattr(odd, "sampler", loader.sampler)
+        shuffled = type(odd).__name__ == "RandomSampler" and not odd.replacement
+        if (shuffled and len(odd) == len(loader.dataset)) or type(odd).__name__ == _IN_ORDER:
+            odd = None
+    if odd is not None:
         raise ValueError(
-            f"The DataLoader has a {odd}, which may leave out or repeat items. Pass the data set "
-            f"itself, or a torch.utils.data.Subset of it."
+            f"The DataLoader has a {type(odd).__name__}, which may leave out or repeat items. Pass "
+            f"the data set itself, or a torch.utils.data.Subset of it."
         )
     if getattr(loader.collate_fn, "__name__", "") not in ("default_collate", "default_convert"):
         raise ValueError(

@@ -85,7 +85,9 @@ def read_frames(stream: Generator[Any], request: Request, *, every: bool = False
             for rows in frame.select(names).iter_slices(step):
                 buffer.append(floats(rows, buffer.dtype))
     if not length:
-        raise FileError(f"{request.path} has columns, but no rows.")
+        raise FileError(
+            f"{request.path} has columns, but no rows. A stream that was read before is empty."
+        )
 
     def source(features: list[int]) -> tuple[Source, Rows]:
         at = [numeric.index(i) for i in features]
