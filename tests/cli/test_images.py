@@ -28,6 +28,8 @@ def test_the_report_shows_images_without_being_told(tmp_path, mercer):
     # New images are resized as those of the fit.
     mercer("transform", "m.mercer", faces, "-o", "t.csv")
     assert (tmp_path / "t.csv").read_text() == (tmp_path / "s.csv").read_text()
+    np.save(tmp_path / "rows.npy", PIXELS.reshape(12, 48))
+    mercer("transform", "m.mercer", "rows.npy", "-o", "rows.csv")
     mercer("report", "m.mercer", "-o", "only.html")
     assert "data:image/png" in (tmp_path / "only.html").read_text("utf-8")
     expected = PCA(2).fit(read_table(faces, resize=(8, 6)).source)

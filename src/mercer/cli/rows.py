@@ -16,6 +16,7 @@ from mercer.cli.options import Options
 from mercer.data import Source, StringSource
 from mercer.data.errors import format_names
 from mercer.data.files import (
+    IMAGES,
     NAMELESS,
     MissingValues,
     Table,
@@ -130,6 +131,8 @@ def read_new(
         others += [origin.get("label"), origin.get("weights")]
     elif suffix in NAMELESS:
         columns = None
+    # New images are resized as those of the fit; rows of a file are what they are.
+    fitted_size = origin.get("resize") if suffix in ("", *IMAGES) else None
     imputes = any(type(step).__name__ == "SimpleImputer" for step in parts(model)[0])
     try:
         table = read_table(
@@ -142,7 +145,7 @@ def read_new(
             na=[*(origin.get("na") or ()), *(options.na or ())],
             missing="keep" if imputes else "refuse",
             format=format,
-            resize=image_shape("resize", options.resize) or origin.get("resize"),
+            resize=image_shape("resize", options.resize) or fitted_size,
             query=options.query,
         )
     except MissingValues as error:

@@ -2,6 +2,7 @@
 
 from mercer.data.errors import FileError as FileError
 from mercer.data.errors import MissingValues as MissingValues
+from mercer.data.files.images import IMAGES as IMAGES
 from mercer.data.files.read import NAMELESS as NAMELESS
 from mercer.data.files.read import READERS as READERS
 from mercer.data.files.read import read_source as read_source

@@ -17,7 +17,7 @@ from mercer.data.files.table import Request, Table, find_column
 from mercer.extras import extra
 from mercer.progress import Tick
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp", ".pgm", ".ppm")
+IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp", ".pgm", ".ppm")
 _COLOR, _GRAY = "color", "8-bit gray"
 # The kind of an image by the mode in which Pillow opens it. The rest are in color.
 _KINDS = {

@@ -22,7 +22,7 @@ from mercer.data.errors import FileError, FileGuard, file_errors
 from mercer.data.files.anndata import read_h5ad
 from mercer.data.files.arrays import read_hdf5, read_mtx, read_npy, read_npz, read_zarr
 from mercer.data.files.columnar import read_columnar
-from mercer.data.files.images import SUFFIXES, read_images
+from mercer.data.files.images import IMAGES, read_images
 from mercer.data.files.sql import DATABASES, read_query, redacted
 from mercer.data.files.storage import TemporaryFolder
 from mercer.data.files.streams import frames, read_frames
@@ -47,14 +47,14 @@ READERS: dict[str, Reader] = {
     **dict.fromkeys([".h5", ".hdf5"], read_hdf5),
     ".zarr": read_zarr,
     ".txt": read_strings,
-    **dict.fromkeys(SUFFIXES, read_images),
+    **dict.fromkeys(IMAGES, read_images),
 }
-NAMELESS = (".npy", ".npz", ".mtx", ".txt", ".h5", ".hdf5", ".zarr", *SUFFIXES)
+NAMELESS = (".npy", ".npz", ".mtx", ".txt", ".h5", ".hdf5", ".zarr", *IMAGES)
 """Formats without names of columns."""
 _TEXT = (".csv", ".tsv", ".ndjson", ".jsonl", ".txt")
-_FOLDERS = (".csv", ".tsv", ".ndjson", ".jsonl", ".parquet", ".arrow", ".feather", *SUFFIXES)
+_FOLDERS = (".csv", ".tsv", ".ndjson", ".jsonl", ".parquet", ".arrow", ".feather", *IMAGES)
 """Formats whose tables may be folders of files."""
-_ALIKE = ((".arrow", ".feather"), SUFFIXES)
+_ALIKE = ((".arrow", ".feather"), IMAGES)
 """Formats that may be in one folder."""
 _PARTS = (".h5", ".hdf5", ".h5ad", ".zarr", ".xlsx", ".xls", ".ods")
 """Formats of files that hold several tables."""
@@ -287,7 +287,7 @@ def _read(path: Path, request: Request, format: str | None) -> Table:
         what = f"{format_parameter('format', format) if format else f'the suffix {suffix!r}'} is"
         what = f"{what} not known" if path.exists() else "there is no such file or folder"
         raise FileError(f"{request.path}: {what}. Supported formats: {', '.join(READERS)}.")
-    if request.resize is not None and suffix not in SUFFIXES:
+    if request.resize is not None and suffix not in IMAGES:
         raise FileError(f"{request.path}: only images can be resized.")
     if request.part and suffix not in _PARTS:
         raise FileError(
