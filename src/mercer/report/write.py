@@ -88,8 +88,9 @@ def write_report(
     if X is not None:
         X = from_file(subject.first, materialize(X))
         if image_shape is None and subject.has_columns:
-            known = getattr(X, "image_shape", None) or ()
-            image_shape = known if math.prod(known) == subject.first.n_features_in_ else None
+            known = getattr(X, "image_shape", None)
+            same = known and math.prod(known) == subject.first.n_features_in_
+            image_shape = known if same else None
     shape, shown = _image_shape(subject, image_shape), None
     if X is not None:
         images = X if shape is None else flatten_images(X, image_shape)
