@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mercer.certificate import Certificate
     from mercer.config import config_context, get_config, set_config
     from mercer.data import Source, as_source
+    from mercer.data.xarray import column_weights, from_xarray
     from mercer.estimators.denoiser import Denoiser
     from mercer.estimators.kernel_parameters import KernelScaleWarning
     from mercer.estimators.kernel_pca import KernelPCA
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from mercer.modelfile import load, save
     from mercer.onnx import to_onnx
     from mercer.planning import Plan
+    from mercer.xarray import to_xarray
 
 __all__ = [
     "PCA",
@@ -39,7 +41,9 @@ __all__ = [
     "Source",
     "SubspaceClassifier",
     "as_source",
+    "column_weights",
     "config_context",
+    "from_xarray",
     "get_config",
     "kernels",
     "landmarks",
@@ -53,6 +57,7 @@ __all__ = [
     "set_config",
     "sketches",
     "to_onnx",
+    "to_xarray",
 ]
 
 _HOMES = {
@@ -69,12 +74,15 @@ _HOMES = {
     "Source": "data",
     "SubspaceClassifier": "estimators.subspace",
     "as_source": "data",
+    "column_weights": "data.xarray",
     "config_context": "config",
+    "from_xarray": "data.xarray",
     "get_config": "config",
     "load": "modelfile",
     "save": "modelfile",
     "set_config": "config",
     "to_onnx": "onnx",
+    "to_xarray": "xarray",
 }
 
 

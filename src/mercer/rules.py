@@ -440,7 +440,7 @@ class CrossValidation(Rule):
     >>> from mercer import PCA
     >>> from sklearn.datasets import load_wine
     >>> PCA("cv", scale=True, random_state=0).fit(load_wine().data).n_components_
-    9
+    7
     """
 
     def __init__(self, folds: int = 10, most: int | None = None, rows: int = 5000) -> None:

@@ -162,7 +162,7 @@ def test_columns_of_many_types(tmp_path, suffix):
     assert table.extra["day"].tolist()[0] == "1970-01-02"
     with pytest.raises(MissingValues, match="1 of 'i', 1 of 'b'"):
         read_table(path)
-    with pytest.raises(FileError, match="column 'text' has dtype String, which is not numeric"):
+    with pytest.raises(FileError, match=r"that is not numeric: 'text' \(text\)"):
         read_table(path, columns=["text"])
     with pytest.raises(FileError, match="did you mean 'text'"):
         read_table(path, label="txt")

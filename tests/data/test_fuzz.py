@@ -10,6 +10,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import PIL.Image
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
@@ -22,7 +23,7 @@ from mercer.data.files import FileError, MissingValues, read_table
 from tests.catalogue import others_slow
 
 CASES = {".csv": 5200, ".npy": 3600, ".npz": 700, ".mtx": 800, ".arrow": 500, ".parquet": 500}
-CASES |= {".gz": 400}
+CASES |= {".gz": 400, ".png": 400}
 FEW = 8  # the first of so many in make test; all where slow tests run
 # Damage can make the HDF5 library itself loop for ever (seen with seed 3, in the attribute that
 # names the layout): few files, in a process of its own, from a seed that does not.
@@ -70,6 +71,9 @@ def originals() -> dict[str, list[bytes]]:
         file = io.BytesIO()
         pyarrow.parquet.write_table(table, file, compression=compression)
         found[".parquet"].append(file.getvalue())
+    for pixels in (np.arange(48, dtype="u1").reshape(8, 6), np.ones((3, 5, 3), "u1")):
+        image = PIL.Image.fromarray(pixels)
+        found[".png"].append(_saved(lambda file, image: image.save(file, "png"), image))
     return found
 
 

@@ -136,7 +136,7 @@ def written(kind, folder, X):
 # The same rows.
 
 
-@cycled(kind=KINDS, dtype=["float64", "float32", "int16"])
+@cycled(kind=KINDS, dtype=["float64", "float32", "int32"])
 def test_every_row_in_blocks_of_any_length(tmp_path, kind, dtype):
     X = rows(dtype)
     path = written(kind, tmp_path, X)
@@ -153,6 +153,17 @@ def test_every_row_in_blocks_of_any_length(tmp_path, kind, dtype):
         assert_array_equal(source.read(int(start), int(stop)), X[start:stop])
     at = rng.integers(-N, N, 60)
     assert_array_equal(source.take(at), X[at])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", ">i2"])
+def test_small_integers_take_no_more_memory_than_in_the_file(tmp_path, dtype):
+    h5py, X = pytest.importorskip("h5py"), rows("int16") % 100
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["X"] = X.astype(dtype)
+    source = as_source(tmp_path / "x.h5")
+    assert (source.array.itemsize, source.dtype) == (np.dtype(dtype).itemsize, np.float64)
+    assert_array_equal(source.collect(), X)
+    assert_array_equal(source.read(3, 9), X[3:9].astype(float))
 
 
 def test_few_rows_go_to_memory(tmp_path, kind):

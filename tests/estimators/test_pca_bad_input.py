@@ -215,7 +215,7 @@ def test_an_entry_that_is_not_a_number(entry):
 def test_an_entry_of_a_dataframe_that_is_not_a_number():
     X = frame(rows(), None)
     X["x1"] = "red"
-    refused(X, "row 0", "column 1", "red")
+    refused(X, "row 0", "'x1'", "red")
 
 
 def test_objects_that_are_numbers():
@@ -579,7 +579,7 @@ def test_distances_that_overflow():
         (pd.DataFrame({"a": [1.0, 2.0], "t": pd.date_range("2020", periods=2)}), ("row 0", "'t'")),
         (
             pd.DataFrame({"a": [1.0, 2.0], "name": ["x", "y"]}),
-            ("'x'", "column 1 ('name')", "Encode"),
+            ("'x'", "'name'", "Encode"),
         ),
     ],
 )

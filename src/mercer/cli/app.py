@@ -19,7 +19,7 @@ from mercer.cli.console import Reporter, replace_unencodable
 from mercer.cli.options import COMPLETED, Options, completion
 
 _COMMON = ("memory", "json", "debug")
-_COLUMNS = ("id", "drop", "na", "format")
+_COLUMNS = ("id", "drop", "na", "format", "resize", "query")
 _ROWS = ("data", "columns", "label", "weights", *_COLUMNS, "impute")
 _MODEL = (
     *("components", "kernel", "gamma", "method", "basis", "select", "gap", "certificate"),

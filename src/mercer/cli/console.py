@@ -37,7 +37,7 @@ _EXPECTED = (ValueError, TypeError, MemoryError, OSError, ImportError, NotImplem
 
 _SAME_NAME = (
     *("kernel", "gamma", "method", "select", "preimage", "gap", "certificate", "memory"),
-    *("checkpoint", "format", "columns", "drop", "id", "na", "impute"),
+    *("checkpoint", "format", "columns", "drop", "id", "na", "impute", "resize", "query"),
 )
 # Parameters of Python, and the options that set them.
 _OPTIONS = {name: f"--{name}" for name in _SAME_NAME} | {
@@ -205,6 +205,8 @@ def as_option(name: str, value: Any = ...) -> str:
         value = "all"
     if isinstance(value, list):
         value = ",".join(f'"{text}"' if "," in text else text for text in map(str, value))
+    if isinstance(value, tuple):
+        value = "x".join(map(str, value))
     text, quoted = str(value), shlex.quote(str(value))
     if quoted == text and name in ("columns", "drop", "id", "na"):  # text from a file stands out
         quoted = f"'{text}'"

@@ -18,7 +18,7 @@ from mercer.cli import apply, build, console, rows
 from mercer.cli.console import Reporter, Result, UsageError
 from mercer.cli.feature_weight import order_feature_weight
 from mercer.cli.options import Options
-from mercer.data.files import Table
+from mercer.data.files import Table, redacted
 from mercer.estimators.inspection import parts
 from mercer.estimators.novelty import NoveltyDetector, default_components
 from mercer.messages import counted
@@ -127,13 +127,16 @@ def _fit_pipeline(estimator: Any, table: Table, options: Options) -> Any:
 def _origin(name: str, options: Options, table: Table) -> dict[str, Any]:
     return {
         "command": equivalent_command(name, options),
-        "file": options.data,
+        "file": redacted(options.data),
         "label": options.label,
         "weights": options.weights,
         "columns": options.names,
         "id": table.id,
         "drop": options.dropped or None,
         "na": list(options.na) if options.na else None,
+        "query": options.query,
+        "resize": rows.image_shape("resize", options.resize),
+        "images": table.source.image_shape,
         "notes": [*rows.notes(options, table), *rows.imputed(table)] or None,
         "seed": options.seed,
     }
@@ -141,7 +144,7 @@ def _origin(name: str, options: Options, table: Table) -> dict[str, Any]:
 
 def equivalent_command(name: str, options: Options) -> str:
     """Return the command line that fits the same model again."""
-    words = [options.data]
+    words = [redacted(options.data)]
     for field in fields(options):
         value = getattr(options, field.name)
         if field.name in ("data", *_NOT_IN_ORIGIN) or value == field.default:

@@ -41,11 +41,11 @@ class Options:
     model: Path = _argument("Model file written by fit.")
     data: str = _argument(
         "Data file: .csv, .tsv, .ndjson, .jsonl, .parquet, .arrow, .feather, .xlsx, .xls, .ods, "
-        ".npy, .npz, .mtx, .h5ad, .h5, .hdf5, .zarr, .txt (one string per line), or a folder of "
-        ".csv, .tsv, .ndjson, .jsonl, .parquet, .arrow or .feather files. FILE.h5::NAME selects "
-        "one of several arrays, FILE.h5ad::layers/NAME a layer, FILE.xlsx::NAME a sheet; - is "
-        "stdin. "
-        "Files may be compressed: .gz, .bz2, .xz, .zst."
+        ".npy, .npz, .mtx, .h5ad, .h5, .hdf5, .zarr, .txt (one string per line) or an image (.png, "
+        ".jpg, .jpeg, .tif, .tiff, .bmp, .gif, .webp, .pgm, .ppm); or a folder of .csv, .tsv, "
+        ".ndjson, .jsonl, .parquet, .arrow or .feather files, or of images, each of which is a "
+        "row. FILE.h5::NAME selects one of several arrays, FILE.h5ad::layers/NAME a layer, "
+        "FILE.xlsx::NAME a sheet; - is stdin. Files may be compressed: .gz, .bz2, .xz, .zst."
     )
     columns: str | None = _data(
         "A,B,…", "Columns to use: names, or patterns such as 'gene*'. Default: all numeric columns."
@@ -71,6 +71,15 @@ class Options:
     )
     format: str | None = _data(
         "NAME", "File format, such as csv, if the file name does not show it."
+    )
+    query: str | None = _data(
+        "SQL",
+        "Query whose result is the data. DATA is then the URI of a database: sqlite:///FILE, "
+        "duckdb:///FILE or postgresql://USER@HOST/NAME.",
+    )
+    resize: str | None = _data(
+        "HxW",
+        "Resize images to this height and width. HxWx3 reads them in color, and HxWx1 in gray.",
     )
     images: str | None = _data("HxW", "Image size, height and width, if rows are images.")
     components: str | None = _model(

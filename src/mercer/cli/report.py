@@ -21,13 +21,14 @@ def report(options: Options, reporter: Reporter) -> Result:
     from mercer.report import write_report
 
     start = time.perf_counter()
-    shape = _image_shape(options.images)
+    shape = rows.image_shape("images", options.images)
     for name in ("label", "id", "keep", "drop", "na"):
         if options.data is None and getattr(options, name) is not None:
             raise UsageError(f"--{name} names columns of DATA, which is not given.")
     inputs = [path for path in (options.model, options.data) if path is not None]
     check_file(options.output, PAGES, force=options.force, inputs=inputs)
     model, origin = rows.load_model(options.model)
+    shape = shape or origin.get("images")
     facts: dict[str, Any] = {"X": None}
     if options.data is not None:
         usual, label = origin.get("label"), options.label
@@ -43,17 +44,6 @@ def report(options: Options, reporter: Reporter) -> Result:
     lines = [("written", written), ("time", taken)]
     data = {"model": str(options.model), "output": str(options.output), "seconds": seconds}
     return Result(data, [console.pairs(lines)])
-
-
-def _image_shape(text: str | None) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    sides = text.lower().replace("×", "x").split("x")
-    if len(sides) not in (2, 3) or not all(side.isdecimal() and int(side) > 0 for side in sides):
-        raise UsageError(
-            f"--images {text!r} must be height x width, such as 28x28, or 32x32x3 for color."
-        )
-    return tuple(int(side) for side in sides)
 
 
 def inspect(options: Options, reporter: Reporter) -> Result:

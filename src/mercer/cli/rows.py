@@ -11,11 +11,19 @@ from glob import has_magic
 from pathlib import Path
 from typing import Any
 
-from mercer.cli.console import Reporter, WorkError, as_option, reject
+from mercer.cli.console import Reporter, UsageError, WorkError, as_option, reject
 from mercer.cli.options import Options
 from mercer.data import Source, StringSource
 from mercer.data.errors import format_names
-from mercer.data.files import NAMELESS, MissingValues, Table, read_table, split_path
+from mercer.data.files import (
+    IMAGES,
+    NAMELESS,
+    MissingValues,
+    Table,
+    read_table,
+    redacted,
+    split_path,
+)
 from mercer.estimators.inspection import parts
 from mercer.messages import counted
 
@@ -36,10 +44,24 @@ def read_training(options: Options, reporter: Reporter) -> Table:
         missing="refuse" if options.impute is None else "keep",
         remarks=True,
         format=options.format,
+        resize=image_shape("resize", options.resize),
+        query=options.query,
     )
     for text in notes(options, table):
         reporter.note(text)
     return table
+
+
+def image_shape(option: str, text: str | None) -> tuple[int, ...] | None:
+    """Return the height and width, and perhaps the number of colors, that an option states."""
+    if text is None:
+        return None
+    sides = text.lower().replace("×", "x").split("x")
+    if len(sides) not in (2, 3) or not all(side.isdecimal() and int(side) > 0 for side in sides):
+        raise UsageError(
+            f"--{option} {text!r} must be height x width, such as 28x28, or 32x32x3 for color."
+        )
+    return tuple(int(side) for side in sides)
 
 
 def existing(data: str) -> str:
@@ -54,7 +76,8 @@ def notes(options: Options, table: Table) -> list[str]:
     """Return notes about the columns that a model is fitted to."""
     texts: list[str] = []
     suffix = split_path(options.data)[0].suffix.lower()
-    if options.id is None and table.id is not None and suffix != ".h5ad":
+    named = table.source.names is not None and suffix != ".h5ad"
+    if options.id is None and table.id is not None and named:
         texts.append(table.naming(as_option("columns", [table.id, "*"])))
     if table.reasons:
         texts.append(f"left out: {table.left_out}.")
@@ -108,6 +131,8 @@ def read_new(
         others += [origin.get("label"), origin.get("weights")]
     elif suffix in NAMELESS:
         columns = None
+    # New images are resized as those of the fit; rows of a file are what they are.
+    fitted_size = origin.get("resize") if suffix in ("", *IMAGES) else None
     imputes = any(type(step).__name__ == "SimpleImputer" for step in parts(model)[0])
     try:
         table = read_table(
@@ -120,6 +145,8 @@ def read_new(
             na=[*(origin.get("na") or ()), *(options.na or ())],
             missing="keep" if imputes else "refuse",
             format=format,
+            resize=image_shape("resize", options.resize) or fitted_size,
+            query=options.query,
         )
     except MissingValues as error:
         lost = counted(sum(error.missing.values()), "missing value")
@@ -132,8 +159,8 @@ def read_new(
         reporter.note(f"ignored, because the model has no such columns: {format_names(ignored)}.")
     if usual is not None and table.id is None and usual not in table.extra:
         reporter.note(
-            f"{options.data} has no column {usual!r}, which held the row names in the fit. Rows "
-            f"are unnamed; use --id COLUMN to take names from another column."
+            f"{redacted(options.data)} has no column {usual!r}, which held the row names in the "
+            f"fit. Rows are unnamed; use --id COLUMN to take names from another column."
         )
     return replace(table, id=usual) if options.id is None and usual in table.extra else table
 
@@ -201,7 +228,7 @@ def shape(source: Source) -> dict[str, int | None]:
 
 def describe_rows(data: str, source: Source) -> str:
     """Write the name and the size of the data."""
-    name = "stdin" if data == "-" else data
+    name = "stdin" if data == "-" else redacted(data)
     rows = counted(source.shape[0], "row")
     if isinstance(source, StringSource):
         return f"{name}: {rows} of text"

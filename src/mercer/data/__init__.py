@@ -17,6 +17,8 @@ from mercer.data.checks import require_finite_entries as require_finite_entries
 from mercer.data.checks import require_finite_rows as require_finite_rows
 from mercer.data.checks import require_finite_sums as require_finite_sums
 from mercer.data.checks import require_present as require_present
+from mercer.data.containers import is_lazy as is_lazy
+from mercer.data.containers import materialize as materialize
 from mercer.data.derived import FilledSource as FilledSource
 from mercer.data.derived import PastRows as PastRows
 from mercer.data.derived import ScaledSource as ScaledSource
@@ -33,11 +35,12 @@ from mercer.data.fold import Block as Block
 from mercer.data.fold import Collect as Collect
 from mercer.data.fold import Fold as Fold
 from mercer.data.fold import SumFold as SumFold
+from mercer.data.frames import frame_source as frame_source
+from mercer.data.frames import index_columns as index_columns
+from mercer.data.frames import is_frame as is_frame
 from mercer.data.in_memory import ArraySource as ArraySource
 from mercer.data.in_memory import SparseSource as SparseSource
 from mercer.data.in_memory import StringSource as StringSource
-from mercer.data.in_memory import is_lazy as is_lazy
-from mercer.data.in_memory import materialize as materialize
 from mercer.data.npy import NpySource as NpySource
 from mercer.data.npy import write_npy as write_npy
 from mercer.data.source import Source as Source
@@ -49,11 +52,17 @@ def as_source(X: Any) -> Source:
     Parameters
     ----------
     X : ndarray, sparse matrix, DataFrame, array of another library, path or Source
-        Rows of numbers: a NumPy array, a sparse matrix or array of SciPy or CuPy, a sparse tensor
-        of torch, a pandas or polars DataFrame or LazyFrame, a pyarrow table, dataset or reader, an
-        AnnData object, an array that follows the array API standard, a Dask array or DataFrame,
-        the path of a file that `mercer.data.files.read_table` reads, or a `Source`. A list or
-        array of `str` gives rows of strings; a lone `str` is a path.
+        Rows of numbers. In memory: a NumPy array, a sparse matrix or array of SciPy or CuPy, a
+        sparse tensor of torch, an array that follows the array API standard, a pandas, polars or
+        cuDF DataFrame, an AnnData object, or an xarray DataArray of two dimensions (`from_xarray`
+        takes any). Read once, into a temporary
+        file if they take more than a quarter of the memory budget: any object with the Arrow C
+        stream interface, such as a pyarrow table or reader, a DuckDB relation or the result of an
+        ADBC driver; a polars LazyFrame, a pyarrow dataset, a data set of Hugging Face. Read when
+        needed: a data set or a loader of torch, whose items, or their first entries, are the rows;
+        a Dask array or DataFrame; the path of a file that `mercer.data.files.read_table` reads;
+        a `Source`. Columns that are not numeric are refused by name. A list or array of `str` gives
+        rows of strings; a lone `str` is a path.
 
     Returns
     -------
@@ -80,8 +89,8 @@ def as_source(X: Any) -> Source:
         return DaskSource(X)
     if is_sparse(X):
         return SparseSource(X)
-    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
-        return ArraySource(X.to_numpy(), names=[str(name) for name in X.columns])
+    if is_frame(X):
+        return frame_source(X)
     if hasattr(X, "to_numpy"):  # a pandas or polars Series, or an Index
         X = X.to_numpy()
     if is_foreign(X):

@@ -23,6 +23,8 @@ class FileError(ValueError):
 class MissingValues(ValueError):  # noqa: N818
     """Rows have missing entries: `missing` has their number by column.
 
+    `arguments` are those of `read_table` that read the rows, if they are not the path alone.
+
     Examples
     --------
     >>> from mercer.data.files import MissingValues
@@ -30,16 +32,17 @@ class MissingValues(ValueError):  # noqa: N818
     "rows.csv: 3 values are missing: 3 of 'age'."
     """
 
-    def __init__(self, path: object, missing: Mapping[str, int]) -> None:
-        super().__init__(path, missing)
+    def __init__(self, path: object, missing: Mapping[str, int], arguments: str = "") -> None:
+        super().__init__(path, missing, arguments)
         self.path, self.missing = path, dict(missing)
+        self.arguments = arguments or repr(str(path))
 
     def __str__(self) -> str:
         return (
             f"{self.summary} Impute missing values, for example with column means: "
             f"from sklearn.impute import SimpleImputer; "
             f"from mercer.data.files import read_table; "
-            f"X = read_table({str(self.path)!r}, missing='keep').source.collect(); "
+            f"X = read_table({self.arguments}, missing='keep').source.collect(); "
             f"X = SimpleImputer().fit_transform(X). Or drop those rows or columns."
         )
 
@@ -87,6 +90,20 @@ def format_names(names: Iterable[str]) -> str:
     quoted = [repr(name if len(name) <= 60 else name[:59] + "…") for name in names]
     more = f" and {len(quoted) - _SHOWN} more" if len(quoted) > _SHOWN else ""
     return ", ".join(quoted[:_SHOWN]) + more
+
+
+def format_kinds(kinds: Mapping[str, str]) -> str:
+    """Format names with what is said of each, those of a kind together: "'a', 'b' (text)"."""
+    groups: dict[str, list[str]] = {}
+    for name, kind in kinds.items():
+        groups.setdefault(kind, []).append(name)
+    return "; ".join(f"{format_names(names)} ({kind})" for kind, names in groups.items())
+
+
+def not_numeric(what: object, kinds: Mapping[str, str]) -> str:
+    """Return a sentence about columns that are not numeric: the kind of each, by name."""
+    columns = counted(len(kinds), "column that is", "columns that are")
+    return f"{what} has {columns} not numeric: {format_kinds(kinds)}."
 
 
 @contextlib.contextmanager

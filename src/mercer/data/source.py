@@ -93,6 +93,8 @@ class Source(ABC):
     """Columns of the file that are no features, such as row names: written beside scores."""
     id: str | None = None
     """The extra column that names the rows."""
+    image_shape: tuple[int, ...] | None = None
+    """Height and width, and 3 for color, of rows that are images."""
     waits = False
     """Whether a read waits for a disk: then the next block is read while one is worked on."""
 

@@ -49,6 +49,13 @@ class IncompleteModel(LinearModel):
         rows = check_rows(self, X, reset=reset, least=2 if reset else 1, incomplete=incomplete)
         return rows if reset else self._with_means(rows)
 
+    def _require_complete_batches(self) -> None:
+        if not isinstance(self.missing, str) or self.missing != "error":
+            raise ValueError(
+                f"partial_fit takes complete batches, and missing={self.missing!r} needs all rows "
+                f"at once. Use fit, which also reads files larger than memory, or impute first."
+            )
+
     def _with_means(self, source: Source) -> Source:
         """Return rows with means in place of missing entries, if the model takes them so."""
         mean = isinstance(self.missing, str) and self.missing == "mean"

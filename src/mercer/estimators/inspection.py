@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from mercer import progress
 from mercer.arrays import Array, as_csr, is_sparse, to_numpy
-from mercer.data import Source, SparseSource, as_source
+from mercer.data import Source, SparseSource, as_source, is_lazy
 from mercer.estimators.validation import check_rows
 from mercer.projection import LinearProjection
 from mercer.rules import Rule, as_rule
@@ -195,7 +195,7 @@ class SlicedRows(Source):
     parallel = False
 
     def __init__(self, X: Any) -> None:
-        if isinstance(X, (str, os.PathLike)):
+        if isinstance(X, (str, os.PathLike)) or is_lazy(X):
             X = as_source(X)
         elif not hasattr(X, "shape"):
             X = np.asarray(X)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from mercer.arrays import Array, Vector, cast, is_foreign, like, namespace, to_numpy
 from mercer.checkpoint import check_same
-from mercer.data import Source, check_weights
+from mercer.data import Source, check_weights, is_lazy, materialize
 from mercer.estimators.base import typed
 from mercer.estimators.kernel_pca import KernelPCA
 from mercer.estimators.wrapper import DelegatingWrapper
@@ -105,6 +105,7 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
         """
         with self._session():
             check_same(self)
+            X = X if self.cv is not None else materialize(X)  # a stream is read once
             model = self._inner("reconstruction_error")
             self.estimator_ = model.fit(X, sample_weight=sample_weight)
             if self.cv is None:
@@ -124,6 +125,11 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
                     f"components, or set cv."
                 )
         return self
+
+    def fit_predict(self, X: Any, y: Any = None, **arguments: Any) -> Any:
+        """Fit to X and return −1 for novel samples and 1 for the others."""
+        X = X if self.cv is not None else materialize(X)
+        return super().fit_predict(X, y, **arguments)
 
     def score_samples(self, X: Any) -> Any:
         """Return the negative squared distance of each sample: the lower, the more novel."""
@@ -147,7 +153,7 @@ class NoveltyDetector(OutlierMixin, DelegatingWrapper):
 
     def _cv_distances(self, X: Any, sample_weight: Any) -> Array:
         """Return the distance of each sample to components that were fitted without it."""
-        if isinstance(X, (Source, str, os.PathLike)):
+        if isinstance(X, (Source, str, os.PathLike)) or is_lazy(X):
             raise TypeError(
                 f"cv={self.cv!r} needs the rows in memory, but X is a {type(X).__name__}. Pass an "
                 f"array, or cv=None."

@@ -267,6 +267,7 @@ class PCA(IncompleteModel):
         return ("center", "scale", "svd_solver", "feature_weight")
 
     def _start_stream(self, batch: Source) -> None:
+        self._require_complete_batches()
         n, d = batch.shape
         self._stream = _stream_method(self.svd_solver, d)
         rows = PastRows(batch, max(self._min_samples(d), n), batch.count)

@@ -30,6 +30,9 @@ from mercer.data import (
     StringSource,
     as_source,
     check_features,
+    frame_source,
+    index_columns,
+    is_frame,
     is_lazy,
     materialize,
     require_finite_entries,
@@ -57,6 +60,7 @@ def check_rows(
     plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in _SAFE and X.size > 0
     file, known = isinstance(X, (str, os.PathLike)), isinstance(X, Source)
     if not (plain or file or known):
+        X = materialize(X)
         shape: Any = getattr(X, "shape", None)
         if isinstance(shape, tuple) and len(shape) > 2:
             raise ValueError(
@@ -64,9 +68,8 @@ def check_rows(
                 f"with one row per image: found array with dim {len(shape)}, expected <= 2. Pass "
                 f"X.reshape({shape[0]}, -1)."
             )
-        X = materialize(X)
         if incomplete and isinstance(X, np.ma.MaskedArray):
-            X = X.astype(np.result_type(X.dtype, np.float32)).filled(np.nan)
+            X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
         require_present(X)
         known = isinstance(X, Source)
     if plain and (reset or "feature_names_in_" not in vars(estimator)):
@@ -86,7 +89,7 @@ def check_rows(
         source = as_source(X)
         check_features(estimator, source, reset)
     else:
-        source = _host(estimator, X, reset)
+        source = (_frame if is_frame(X) else _host)(estimator, X, reset)
     if source.shape[0] < least:
         raise ValueError(
             f"{type(estimator).__name__} needs at least {least} rows, but got "
@@ -114,16 +117,7 @@ def row_names(X: Any) -> dict[str, Any]:
     """Return the columns that name rows: those beside a Source, or the index of a DataFrame."""
     if isinstance(X, Source):
         return dict(X.extra_columns or {})
-    index: Any = getattr(X, "index", None)
-    if not hasattr(X, "columns") or not hasattr(index, "names"):
-        return {}
-    if getattr(index, "step", 0) == 1 and index.start == 0 and index.name is None:
-        return {}  # row numbers
-    default = "index" if len(index.names) == 1 else "level{}"
-    return {
-        str(name or default.format(i)): index.get_level_values(i).to_numpy()
-        for i, name in enumerate(index.names)
-    }
+    return index_columns(X) if is_frame(X) else {}
 
 
 def default_ids(X: Any) -> Any:
@@ -259,6 +253,15 @@ def rescale_rows(problem: Problem) -> Problem:
     return replace(problem, source=scaled, exponent=exponent)
 
 
+def _frame(estimator: Any, X: Any, reset: bool) -> Source:
+    source = frame_source(X)
+    # Compares the names of columns, and warns if there were none or are none now.
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    # scikit-learn 1.8 does not know the frames of Polars 2.
+    check_features(estimator, source, reset)
+    return source
+
+
 def _host(estimator: Any, X: Any, reset: bool) -> Source:
     one_dtype = isinstance(X, np.ndarray) or hasattr(X, "tocsr")
     if one_dtype and np.dtype(X.dtype).kind == "c":
@@ -284,12 +287,7 @@ def _host(estimator: Any, X: Any, reset: bool) -> Source:
             f"{place}, which is not a number. Encode those columns as numbers, or drop them.{more}"
         ) from None
     names = getattr(estimator, "feature_names_in_", None)
-    source = (SparseSource if hasattr(checked, "tocsr") else ArraySource)(checked, names)
-    columns = list(getattr(X, "columns", ()))
-    if columns and all(isinstance(name, str) for name in columns):
-        source.names = columns  # scikit-learn 1.8 does not know the frames of Polars 2
-        check_features(estimator, source, reset)
-    return source
+    return (SparseSource if hasattr(checked, "tocsr") else ArraySource)(checked, names)
 
 
 def _not_a_number(X: Any) -> str | None:
@@ -301,15 +299,13 @@ def _not_a_number(X: Any) -> str | None:
         try:
             float(entry)
         except (TypeError, ValueError):
-            names = getattr(X, "columns", None)
-            name = "" if names is None else f" ({names[j]!r})"
-            return f"X holds {entry!r} in row {i}, column {j}{name}"
+            return f"X holds {entry!r} in row {i}, column {j}"
     return None
 
 
 def array_shape(X: Any) -> tuple[int, ...]:
-    """Return the shape of an array-like; () for a path."""
-    if isinstance(X, (str, os.PathLike)):
+    """Return the shape of an array-like; () for a path, or rows that would have to be read."""
+    if isinstance(X, (str, os.PathLike)) or is_lazy(X):
         return ()
     return tuple(X.shape if hasattr(X, "shape") else np.asarray(X).shape)
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, cast, like, namespace, with_data
 from mercer.data import Block, SumFold
-from mercer.linalg.posterior import solve_posteriors, triangle, unpack
+from mercer.linalg.posterior import solve_posteriors, triangle
 
 
 @dataclass(frozen=True)

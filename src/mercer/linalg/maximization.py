@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, to_numpy
+from mercer.arrays import Array, Matrix, Vector, svd, to_numpy
 from mercer.linalg.incomplete import Expectation, FactorModel
 from mercer.linalg.posterior import unpack
 
@@ -32,10 +32,10 @@ class Sums(NamedTuple):
     cross: Matrix
     row_factor: Vector
     row_factors: Matrix
-    rows: float
+    rows: float  # weight of the rows
     logdet: float
     explained: float
-    count: float
+    entries: float  # number of observed entries, each times the weight of its row
 
     @classmethod
     def of(cls, fold: Expectation) -> Sums:
@@ -43,7 +43,8 @@ class Sums(NamedTuple):
         sums = {name: to_numpy(value) for name, value in fold.sums.items()}
         k = fold.model.k
         sums["row factors"] = unpack(sums["row factors"], k)
-        return cls(*list(sums.values())[:-1], *map(float, sums["rows"]))
+        *arrays, rows = sums.values()
+        return cls(*arrays, *map(float, rows))  # type: ignore[arg-type]
 
 
 def columns_in_parts(d: int, k: int) -> Iterator[slice]:
@@ -68,7 +69,7 @@ def objective(model: FactorModel, sums: Sums, prior: Vector | None) -> float:
     squares = sums.square.sum() - 2.0 * float(mean @ sums.entry)
     uncertain = 0.0 if model.spread is None else model.spread[:, k, k]
     squares += float(((mean**2 + uncertain) * sums.weight).sum())
-    value = sums.count * math.log(2.0 * math.pi * noise) - sums.rows * k * math.log(noise)
+    value = sums.entries * math.log(2.0 * math.pi * noise) - sums.rows * k * math.log(noise)
     value += sums.logdet + (squares - sums.explained) / noise
     if prior is not None:
         assert model.spread is not None
@@ -102,9 +103,9 @@ def maximize(
             spread[part] = model.noise * inverse
             second = second + spread[part]
         error += float((second * G).sum()) - 2.0 * float((solution * right).sum())
-    least = _LEAST_NOISE * float(sums.square.sum()) / max(sums.count, 1.0)
+    least = _LEAST_NOISE * float(sums.square.sum()) / max(sums.entries, 1.0)
     new = replace(
-        model, loadings=loadings, spread=spread, noise=max(error / max(sums.count, 1.0), least)
+        model, loadings=loadings, spread=spread, noise=max(error / max(sums.entries, 1.0), least)
     )
     return _standardized(new, model, sums, prior)
 
@@ -162,7 +163,7 @@ def iterate_filled(model: FactorModel, sums: Sums) -> FactorModel:
     product = sums.cross + m[:, None] * left + rest - np.outer(mean, sums.row_factor)
     # Scores of the filled rows along V = A / lengths are z times λ / length.
     values = lengths**2 + model.noise
-    V, found, W = np.linalg.svd(product * (values / lengths) / n, full_matrices=False)
+    V, found, _ = svd(product * (values / lengths) / n)
     freedom = (n - 1.0) * (d - k) - d * k + k * k
     noise = max(total - float(found.sum()), _LEAST_NOISE * total)
     noise *= n * d / min(d, n - 1.0) / max(freedom, 1.0)
@@ -182,6 +183,7 @@ def slope(model: FactorModel, sums: Sums) -> float:
     return math.sqrt(square / size) if size > 0.0 else 0.0
 
 
-def blend(first: Any, second: Any, third: Any, step: float) -> Any:
+def extrapolate(iterates: Sequence[Any], step: float) -> Any:
     """Return the extrapolation of three iterates by SQUAREM (Varadhan & Roland 2008)."""
+    first, second, third = iterates
     return first + 2.0 * step * (second - first) + step**2 * (third - 2.0 * second + first)

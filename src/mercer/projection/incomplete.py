@@ -31,7 +31,8 @@ class IncompleteProjection(LinearProjection):
         """Return the rows with missing entries replaced by their conditional means."""
         dtype = source.dtype if dtype is None else np.dtype(dtype)
         model, d = self._model, source.shape[1]
-        mean, scale = (like(x, source.reference) for x in (self.mean, self.deviation))
+        scale = np.where(np.isfinite(self.divisor), self.divisor, 0.0)
+        mean, scale = (like(x, source.reference) for x in (self.mean, scale))
         factors = like(self.factors, source.reference)
 
         def fill(block: Block) -> Array:
@@ -87,14 +88,16 @@ class IncompleteProjection(LinearProjection):
     def likelihood(self, source: Source) -> Source:
         """Return one column: the log-likelihood of the observed entries of each row."""
         model = self._model
-        logs = like(np.log(self.deviation) + 0.5 * math.log(2 * math.pi), source.reference)
+        share = np.isfinite(self.divisor)  # not columns of weight zero
+        logs = np.where(share, np.log(self.divisor) + 0.5 * math.log(2 * math.pi), 0.0)
+        logs, share = (like(x, source.reference) for x in (logs, share.astype(np.float64)))
 
         def measure(block: Block) -> Array:
             part = Block(0, _dense(block, np.float64), None)
             W, _, X = observed(part, model)
             _, _, logdet, explained = _posterior(part, model)
             xp = namespace(W)
-            count = xp.sum(W, axis=1)
+            count = W @ share
             value = (count - model.k) * math.log(self.noise) + logdet
             value = value + (xp.sum(X * X, axis=1) - explained) / self.noise
             return finite_rows(-(0.5 * value + W @ logs)[:, None], Block(0, X, None), source)
@@ -103,9 +106,8 @@ class IncompleteProjection(LinearProjection):
 
     @property
     def _model(self) -> FactorModel:
-        d, k = self.factors.shape
-        loadings = np.column_stack([self.factors, np.zeros(d)])
-        return FactorModel(self.mean, self.deviation, loadings, None, self.noise)
+        loadings = np.column_stack([self.factors, np.zeros(len(self.factors))])
+        return FactorModel(self.mean, self.divisor, loadings, None, self.noise)
 
 
 def _dense(block: Block, dtype: Any) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from numbers import Integral
@@ -55,7 +56,7 @@ def write_report(
         Values to color points by, besides the label, the distance from the components and up to
         16 columns of X.
     image_shape : (height, width) or (height, width, 3), optional
-        Shape of rows that are images.
+        Shape of rows that are images. Rows that were read from images have one.
     title : str, optional
         Title of the page.
     origin : mapping, optional
@@ -84,9 +85,14 @@ def write_report(
     """
     subject, origin = Subject(model), origin or {}
     _check(path, X, sample, {"labels": labels, "ids": ids, "columns": columns})
-    shape, shown = _image_shape(subject, image_shape), None
     if X is not None:
         X = from_file(subject.first, materialize(X))
+        if image_shape is None and subject.has_columns:
+            known = getattr(X, "image_shape", None)
+            same = known and math.prod(known) == subject.first.n_features_in_
+            image_shape = known if same else None
+    shape, shown = _image_shape(subject, image_shape), None
+    if X is not None:
         images = X if shape is None else flatten_images(X, image_shape)
         rows = evaluated_rows(subject.steps, subject.model, images)
         n = rows.raw.shape[0]

@@ -24,6 +24,8 @@ from mercer.data import (
     StringSource,
     as_source,
     check_features,
+    is_frame,
+    materialize,
     require_finite_entries,
     require_present,
 )
@@ -132,10 +134,12 @@ class SketchMap(Params, ABC):
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
         """Return the rows of X, which set the columns of the fit, or must have them."""
+        X, validate_data = materialize(X), _sklearn("utils.validation").validate_data
         ours = isinstance(X, (Source, str, os.PathLike)) or is_dask(X)
-        if not (ours or is_foreign(reference_of(X))):
+        if is_frame(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)  # names of columns
+        elif not (ours or is_foreign(reference_of(X))):
             require_present(X)
-            validate_data = _sklearn("utils.validation").validate_data
             options = {"accept_sparse": ("csr", "csc"), "ensure_all_finite": False}
             rows = validate_data(self, X, reset=reset, dtype="numeric", **options)
             names = getattr(self, "feature_names_in_", None)

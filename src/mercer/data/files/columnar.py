@@ -14,16 +14,8 @@ import numpy as np
 from mercer.config import get_config, require_budget
 from mercer.data.errors import FileError, FileGuard, file_errors, format_names
 from mercer.data.files.storage import Banded, Decode, Rows, copy_rows, stays_in_file
-from mercer.data.files.table import (
-    Request,
-    Table,
-    assign_roles,
-    choose_features,
-    identifies_rows,
-    is_numeric,
-    make_table,
-    polars,
-)
+from mercer.data.files.table import Request, Table, is_numeric, polars
+from mercer.data.files.typed import TypedColumns, floats
 from mercer.data.in_memory import ArraySource
 from mercer.data.source import Source
 from mercer.progress import Tick
@@ -95,51 +87,27 @@ class Grouped(Banded):
         def decode(start: int, stop: int) -> Rows:
             part, first = self.places[int(np.searchsorted(self.edges, start))]
             frame = part.scan(mapped=False).slice(first, stop - start).select(self.columns)
-            return _floats(frame.collect(), self.dtype)
+            return floats(frame.collect(), self.dtype)
 
         yield decode
 
 
 def read_columnar(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:
     """Read the Parquet or Arrow files of one table."""
-    pl = polars()
     with file_errors(request.path, "a table"):
         parts = [Part(path, root, request) for path in paths]
         types = _common_types(parts, request)
-        names, numeric = list(types), list(map(is_numeric, types.values()))
-        if not names:
-            raise FileError(f"{request.path} has no columns.")
-        roles = assign_roles(names, request, index=_pandas_index(parts[0], names))
-        for i in (*roles.exact, *roles.weights):
-            if not numeric[i]:
-                raise FileError(
-                    f"{request.path}: column {names[i]!r} has dtype {types[names[i]]}, which is "
-                    f"not numeric."
-                )
+        columns = TypedColumns(types, request, index=_pandas_index(parts[0], list(types)))
         if not any(part.length for part in parts):
             raise FileError(f"{request.path} has columns, but no rows.")
-        text = [dtype in (pl.String, pl.Categorical, pl.Enum) for dtype in types.values()]
-        candidates = [i for i in roles.candidates if text[i] or types[names[i]].is_numeric()]
-        extra = dict.fromkeys([*candidates, *roles.extra, *roles.weights])
-        frame = _collect(parts, [names[i] for i in extra])
-        columns = {i: frame[names[i]] for i in extra}
-        ids = [i for i in candidates if identifies_rows(columns[i])]
-        features = choose_features(request, roles, [i for i in roles.features if numeric[i]], ids)
-        single = all(types[names[i]] == pl.Float32 for i in features)
-        dtype = np.dtype(np.float32 if single else np.float64)
-        source = _rows(parts, [names[i] for i in features], dtype, request, tick)
-    kinds = ["dates" if dtype.is_temporal() else str(dtype) for dtype in types.values()]
-    return make_table(
-        request,
-        roles,
-        source,
-        features=features,
-        ids=ids,
-        columns=columns,
-        weights=next((_floats(columns[i], np.float64) for i in roles.weights), None),
-        reasons={i: "text" if text[i] else kinds[i] for i in roles.features},
-        flags=[i for i in features if types[names[i]] == pl.Boolean],
-    )
+        beside = _collect(parts, columns.names_of(columns.beside))
+
+    def rows(features: list[int]) -> tuple[Source, None]:
+        with file_errors(request.path, "a table"):
+            names, dtype = columns.names_of(features), columns.dtype(features)
+            return _rows(parts, names, dtype, request, tick), None
+
+    return columns.table(beside, rows)
 
 
 def _common_types(parts: Sequence[Part], request: Request) -> dict[str, Any]:
@@ -171,24 +139,17 @@ def _rows(
     n, d = sum(part.length for part in parts), len(names)
     tick(sum(part.path.stat().st_size for part in parts))
     if n * d * dtype.itemsize <= get_config().budget // 4:
-        return ArraySource(np.ascontiguousarray(_floats(_collect(parts, names), dtype)))
+        return ArraySource(np.ascontiguousarray(floats(_collect(parts, names), dtype)))
     source = Grouped(parts, names, dtype, request.path)
     if stays_in_file(source):
         return source
     step = max(1, get_config().budget // (8 * 16 * n))  # as many columns as the budget allows
     columns = (
-        _floats(series, dtype)
+        floats(series, dtype)
         for first in range(0, d, step)
         for series in _collect(parts, names[first : first + step]).iter_columns()
     )
     return copy_rows(columns, (n, d), dtype, "F")
-
-
-def _floats(values: Any, dtype: Any) -> Rows:
-    """Return numbers as floats, NaN where they are missing."""
-    pl = polars()
-    floats = pl.Float32 if np.dtype(dtype) == np.float32 else pl.Float64
-    return np.asarray(values.cast(floats).to_numpy(), dtype)
 
 
 def _pandas_index(part: Part, names: Sequence[str]) -> list[int]:

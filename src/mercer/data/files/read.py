@@ -12,15 +12,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 from mercer import progress
+from mercer.data.containers import is_stream
 from mercer.data.errors import FileError, FileGuard, file_errors
 from mercer.data.files.anndata import read_h5ad
 from mercer.data.files.arrays import read_hdf5, read_mtx, read_npy, read_npz, read_zarr
 from mercer.data.files.columnar import read_columnar
+from mercer.data.files.images import IMAGES, read_images
+from mercer.data.files.sql import DATABASES, read_query, redacted
 from mercer.data.files.storage import TemporaryFolder
+from mercer.data.files.streams import frames, read_frames
 from mercer.data.files.table import Request, Table
 from mercer.data.files.text import Delimited, read_text, unpack
 from mercer.data.files.text_formats import JSONLines, Spreadsheet, read_strings
@@ -42,12 +47,15 @@ READERS: dict[str, Reader] = {
     **dict.fromkeys([".h5", ".hdf5"], read_hdf5),
     ".zarr": read_zarr,
     ".txt": read_strings,
+    **dict.fromkeys(IMAGES, read_images),
 }
-NAMELESS = (".npy", ".npz", ".mtx", ".txt", ".h5", ".hdf5", ".zarr")
+NAMELESS = (".npy", ".npz", ".mtx", ".txt", ".h5", ".hdf5", ".zarr", *IMAGES)
 """Formats without names of columns."""
 _TEXT = (".csv", ".tsv", ".ndjson", ".jsonl", ".txt")
-_FOLDERS = (".csv", ".tsv", ".ndjson", ".jsonl", ".parquet", ".arrow", ".feather")
+_FOLDERS = (".csv", ".tsv", ".ndjson", ".jsonl", ".parquet", ".arrow", ".feather", *IMAGES)
 """Formats whose tables may be folders of files."""
+_ALIKE = ((".arrow", ".feather"), IMAGES)
+"""Formats that may be in one folder."""
 _PARTS = (".h5", ".hdf5", ".h5ad", ".zarr", ".xlsx", ".xls", ".ods")
 """Formats of files that hold several tables."""
 _ZARR = ("zarr.json", ".zarray", ".zgroup")
@@ -67,7 +75,7 @@ _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
 def read_table(
-    path: str | os.PathLike[str],
+    path: Any,
     *,
     columns: Sequence[str] | None = None,
     label: str | None = None,
@@ -80,8 +88,10 @@ def read_table(
     missing: str = "refuse",
     remarks: bool = False,
     format: str | None = None,
+    resize: Sequence[int] | None = None,
+    query: str | None = None,
 ) -> Table:
-    r"""Read a table of numbers, or strings, from a file.
+    r"""Read a table of numbers, or strings, from a file or a stream.
 
     Numeric columns are the features; in text files, columns where every entry is a number, true or
     false. Rows that do not fit in a quarter of the memory budget are read from the file as needed
@@ -89,7 +99,7 @@ def read_table(
 
     Parameters
     ----------
-    path : str or path
+    path : str, path or stream
         A ``.csv``, ``.tsv``, ``.ndjson``, ``.parquet``, ``.arrow``, ``.feather``, ``.xlsx``,
         ``.xls``, ``.ods``, ``.npy``, ``.npz``, ``.mtx``, ``.h5ad``, ``.h5``, ``.hdf5`` or ``.txt``
         file (one string per line), which may be compressed (``.gz``, ``.bz2``, ``.xz``,
@@ -97,6 +107,12 @@ def read_table(
         Parquet or Arrow files, which are one table, in the order of their names (with the keys of
         Hive folders, ``year=2024``, as columns of Parquet and Arrow). ``"rows.h5::name"`` is one
         of several arrays or sheets of a file. ``"-"`` is the standard input.
+
+        A folder or a pattern (``"faces/*.png"``) of images, each of which is a row; in color if any
+        of them is. Or a stream of tables: any object with the Arrow C stream interface, such as a
+        DuckDB relation, a data set of Hugging Face or a polars LazyFrame. With `query`, the URI of
+        a database: ``"sqlite:///rows.db"``, ``"duckdb:///rows.db"`` (an absolute path has one more
+        slash) or ``"postgresql://user@host/database"``.
     columns : sequence of str, optional
         The features, in this order: names, or patterns such as ``"gene*"``. Columns without
         names are selected by index, ``"0"``, or by a range, ``"3-7"``.
@@ -126,6 +142,11 @@ def read_table(
     format : str, optional
         The file format, such as ``"csv"``, if the path has no suffix. Standard input is read as
         CSV unless its first bytes indicate another format.
+    resize : (height, width) or (height, width, 3), optional
+        Resize images to this size; with 3 they are in color, and with 1 in gray.
+    query : str, optional
+        The SQL query whose result is the table. Its columns have types: those that are not numeric
+        are no features. SQLite and DuckDB files are opened read-only.
 
     Returns
     -------
@@ -155,19 +176,35 @@ def read_table(
     if missing not in ("refuse", "keep"):
         raise ValueError(f"missing={missing!r} must be 'refuse' or 'keep'.")
     label, weights, id = (None if name is None else str(name) for name in (label, weights, id))
+    stream = is_stream(path)
+    name = type(path).__name__ if stream else str(path) if query is None else redacted(str(path))
     request = Request(
-        "standard input" if os.fspath(path) == "-" else str(path),
+        "standard input" if name == "-" else name,
         None if columns is None else _names(columns),
         *(label, weights, id),
         *(_names(keep), _names(optional), _names(drop), _names(na)),
         refuse=missing == "refuse",
         remarks=remarks,
+        resize=None if resize is None else _image_size(resize),
+        arguments="X" if stream else "" if query is None else f"{name!r}, query={query!r}",
     )
-    return _table(path, request, format)
+    if resize is not None and (stream or query is not None):
+        raise FileError(f"{name}: only images can be resized.")
+    if query is not None:
+        return read_query(str(path), query, request)
+    return read_frames(frames(path), request) if stream else _table(path, request, format)
 
 
 def _names(names: Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(str(name) for name in names)
+
+
+def _image_size(resize: Sequence[int]) -> tuple[int, ...]:
+    size = tuple(resize)
+    valid = all(isinstance(side, Integral) and side > 0 for side in size)
+    if not valid or len(size) not in (2, 3) or size[2:] not in ((), (1,), (3,)):
+        raise ValueError(f"resize={resize!r} must be (height, width) or (height, width, 3).")
+    return tuple(map(int, size))
 
 
 def read_source(
@@ -179,15 +216,17 @@ def read_source(
 ) -> Source:
     """Return the rows of a file; warn about columns that are not used.
 
-    `incomplete` rows keep their missing values, as NaN. Missing values in rows that stay in the file are not counted, which would take a pass: the fit
-    refuses them, and says where the first is.
+    `incomplete` rows keep their missing values, as NaN. Missing values in rows that stay in the
+    file are not counted, which would take a pass: the fit refuses them, and says where the first
+    is.
     """
     names = None if columns is None else _names(columns)
     request = Request(str(path), names, direct=True, refuse=not incomplete)
     table = _table(path, request, None)
     if quiet:
         return table.source
-    if table.id is not None and split_path(path)[0].suffix.lower() != ".h5ad":
+    named = table.source.names is not None and split_path(path)[0].suffix.lower() != ".h5ad"
+    if table.id is not None and named:
         option = request.option("columns", [table.id, "*"])
         warn(f"{os.fspath(path)}: {table.naming(option)}")
     if table.reasons:
@@ -207,7 +246,13 @@ def _table(path: str | os.PathLike[str], request: Request, format: str | None) -
     if not os.fspath(path):
         raise FileError("The file path is empty.")
     if _URL.match(str(path)):
-        raise FileError(f"{path} is a URL. Download it first, and pass the path of the file.")
+        request = replace(request, path=redacted(str(path)))
+        if request.path.partition(":")[0].lower() in DATABASES:
+            option = request.option("query", "SELECT ...")
+            raise FileError(f"{request.path} is a database. Query it with {option}.")
+        raise FileError(
+            f"{request.path} is a URL. Download it first, and pass the path of the file."
+        )
     with progress.session():
         if os.fspath(path) == "-":
             return _read_copy(sys.stdin.buffer, request, format)
@@ -248,6 +293,8 @@ def _read(path: Path, request: Request, format: str | None) -> Table:
         what = f"{format_parameter('format', format) if format else f'the suffix {suffix!r}'} is"
         what = f"{what} not known" if path.exists() else "there is no such file or folder"
         raise FileError(f"{request.path}: {what}. Supported formats: {', '.join(READERS)}.")
+    if request.resize is not None and suffix not in IMAGES:
+        raise FileError(f"{request.path}: only images can be resized.")
     if request.part and suffix not in _PARTS:
         raise FileError(
             f"{request.path}: only files with several tables ({', '.join(_PARTS)}) accept a "
@@ -293,8 +340,8 @@ def _find_files(path: Path, suffix: str, request: Request) -> tuple[Path, str, l
         if file.is_file() and not re.search(r"(^|/)[._]", file.relative_to(root).as_posix())
     ]
     suffixes = sorted(set(map(_suffix, files)))
-    suffix = suffix or (suffixes[0] if len(suffixes) == 1 else "")
-    alike = (".arrow", ".feather") if suffix in (".arrow", ".feather") else (suffix,)
+    suffix = suffix or (suffixes[0] if suffixes and {*suffixes} <= {*_alike(suffixes[0])} else "")
+    alike = _alike(suffix)
     chosen = [file for file in files if _suffix(file) in alike]
     if chosen and suffix in _FOLDERS:
         return root, suffix, chosen
@@ -310,6 +357,11 @@ def _find_files(path: Path, suffix: str, request: Request) -> tuple[Path, str, l
         f"({', '.join(suffixes)}), but a table in a folder has one of: {', '.join(_FOLDERS)}. "
         f"Pass one of its files{choice}."
     )
+
+
+def _alike(suffix: str) -> tuple[str, ...]:
+    """Return the formats that files beside one of this format may have."""
+    return next((group for group in _ALIKE if suffix in group), (suffix,))
 
 
 def _format_of(path: Path) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import tempfile
@@ -22,6 +23,7 @@ from mercer import progress
 from mercer.arrays import working_dtype
 from mercer.atomic_write import FULL
 from mercer.config import get_config
+from mercer.data.derived import select_columns
 from mercer.data.errors import FileGuard, file_errors
 from mercer.data.in_memory import ArraySource
 from mercer.data.npy import NpySource, write_header
@@ -35,7 +37,7 @@ Decode = Callable[[int, int], Rows]
 # Bands in the cache: the last of a block is the first of the next, and there are few workers.
 _CACHED = 2
 # Bytes of a band of an array without chunks.
-_BAND = 2**15
+BAND_BYTES = 2**15
 # Copies of a band in memory while it is decoded: encoded, decoded, as rows.
 _COPIES = 3
 
@@ -82,6 +84,54 @@ def copy_rows(chunks: Iterable[Rows], shape: tuple[int, int], dtype: Any, order:
         for chunk in chunks:
             file.write(np.ascontiguousarray(chunk, dtype).data)
     return folder.source()
+
+
+class RowBuffer:
+    """Collects blocks of rows of numbers.
+
+    They stay in memory while they take a quarter of the budget, and go to a temporary file else.
+    """
+
+    def __init__(self, width: int, dtype: Any = np.float64) -> None:
+        self.width, self.dtype, self.length = width, np.dtype(dtype), 0
+        self.missing: npt.NDArray[np.int64] = np.zeros(width, np.int64)
+        """Number of missing entries of every column."""
+        self._blocks: list[Rows] = []
+        self._folder: TemporaryFolder | None = None
+
+    def append(self, rows: Rows) -> None:
+        """Append a block."""
+        self.length += len(rows)
+        self._blocks.append(rows)
+        if np.isnan(rows.min(initial=0.0)):
+            self.missing += np.isnan(rows).sum(axis=0)
+        size = self.dtype.itemsize * self.length * self.width
+        if self._folder or size > get_config().budget // 4:
+            self._spill()
+
+    def _spill(self) -> None:
+        """Write rows to a temporary file."""
+        self._folder = self._folder or TemporaryFolder()
+        with self._folder.writing(), self._folder.rows.open("ab") as file:
+            if not file.tell():
+                write_header(file, (0, self.width), self.dtype)
+            for rows in self._blocks:
+                file.write(np.ascontiguousarray(rows, self.dtype).data)
+        self._blocks.clear()
+
+    def source(self, columns: Sequence[int]) -> Source:
+        """Return some columns of all rows; the buffer is empty then."""
+        if self._folder is None:
+            at: Any = slice(None) if list(columns) == [*range(self.width)] else list(columns)
+            out, start = np.empty((self.length, len(columns)), self.dtype), 0
+            while self._blocks:
+                rows = self._blocks.pop(0)
+                out[start : start + len(rows)] = rows[:, at]
+                start += len(rows)
+            return ArraySource(out)
+        with self._folder.writing(), self._folder.rows.open("r+b") as file:
+            write_header(file, (self.length, self.width), self.dtype)
+        return select_columns(self._folder.source(), columns)
 
 
 class Banded(Source):
@@ -175,7 +225,7 @@ class ArrayRows(Banded):
     ) -> None:
         n, d = (int(size) for size in array.shape)
         # Rows that are not in chunks are read some at a time.
-        chunk = max(1, _BAND // (8 * d))
+        chunk = max(1, BAND_BYTES // (8 * d))
         chunk = int(array.chunks[0]) if array.chunks else chunk
         edges = np.append(np.arange(0, n, chunk), n)
         super().__init__((n, len(columns)), array.dtype, edges, guard, label)
@@ -194,15 +244,20 @@ class ArrayRows(Banded):
 
 
 def place_rows(source: Banded) -> Source:
-    """Return rows in memory if they take a quarter of the budget, else in the file or a copy."""
-    if source.nbytes <= get_config().budget // 4:
+    """Return rows in memory if they take a quarter of the budget, else in the file or a copy.
+
+    Integers of one or two bytes stay as they are stored.
+    """
+    small = source.stored.kind in "ui" and source.stored.itemsize <= 2
+    dtype = source.stored.newbyteorder("=") if small else source.dtype
+    if math.prod(source.shape) * dtype.itemsize <= get_config().budget // 4:
         with progress.quiet():
-            return ArraySource(source.collect(np.empty(source.shape, source.dtype)))
+            return ArraySource(source.collect(np.empty(source.shape, dtype)))
     if stays_in_file(source):
         return source
     with file_errors(*source.label), source.open() as decode:
         bands = (decode(low, high) for low, high in pairwise(source.edges.tolist()))
-        copy = copy_rows(bands, source.shape, source.dtype, "C")
+        copy = copy_rows(bands, source.shape, dtype, "C")
     source.guard.check()
     return copy
 

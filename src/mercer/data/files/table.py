@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from mercer import extras
 from mercer.data.derived import count_missing
-from mercer.data.errors import FileError, MissingValues, format_names
+from mercer.data.errors import FileError, MissingValues, format_kinds, format_names
 from mercer.data.files.remarks import ID_NAME, dominant_feature, feature_remarks
 from mercer.data.source import Source
 from mercer.messages import as_python, counted, format_parameter
@@ -63,6 +63,10 @@ class Request:
     """Of text that is not marked as another Unicode encoding."""
     part: str = ""
     """Name of the array or sheet in the file: what follows ``::`` in a path."""
+    resize: tuple[int, ...] | None = None
+    """Height and width of images and, optionally, 3 for color and 1 for gray."""
+    arguments: str = ""
+    """What is passed to `read_table`, as Python code, if it is not the path alone."""
 
     @property
     def all_columns(self) -> bool:
@@ -74,8 +78,8 @@ class Request:
         """Format an option of `read_table`; if the user has not called it, the call with others."""
         if not self.direct:
             return format_parameter(name, value)
-        arguments = ", ".join(as_python(*each) for each in {name: value, **others}.items())
-        call = f"read_table({self.path!r}, {arguments}).source"
+        options = ", ".join(as_python(*each) for each in {name: value, **others}.items())
+        call = f"read_table({self.arguments or repr(self.path)}, {options}).source"
         return f"{call}, with: from mercer.data.files import read_table"
 
 
@@ -287,6 +291,22 @@ def is_numeric(dtype: Any) -> bool:
     return bool(dtype.is_numeric() or dtype == polars().Boolean)
 
 
+def column_kind(dtype: Any) -> str:
+    """Return what a column of a type of Polars holds; "" if it is numbers."""
+    pl = polars()
+    if is_numeric(dtype):
+        return ""
+    if dtype == pl.Null:
+        return "no values"
+    if dtype == pl.String:
+        return "text"
+    if dtype in (pl.Categorical, pl.Enum):
+        return "categories"
+    if dtype.is_temporal():
+        return "durations" if dtype == pl.Duration else "dates"
+    return str(dtype)
+
+
 def identifies_rows(known: Any, *, integers: bool = False) -> bool:
     """Return whether the entries of a column are different texts or integers.
 
@@ -365,10 +385,7 @@ class Table:
     @property
     def left_out(self) -> str:
         """Names of columns that were left out, and why; for a message."""
-        groups: dict[str, list[str]] = {}
-        for name, reason in self.reasons.items():
-            groups.setdefault(reason, []).append(name)
-        return "; ".join(f"{format_names(names)} ({reason})" for reason, names in groups.items())
+        return format_kinds(self.reasons)
 
 
 def make_table(
@@ -406,7 +423,7 @@ def make_table(
         missing = count_missing(source)
     counts = {name: int(n) for name, n in zip(used, missing, strict=True) if n}
     if counts and request.refuse:
-        raise MissingValues(request.path, counts)
+        raise MissingValues(request.path, counts, request.arguments)
     own = roles.id if roles.id is not None else next(iter(ids), None)
     extra = dict.fromkeys([*([] if own is None else [own]), *roles.extra])
     dropped = sorted({*range(len(names))} - {*features, *extra, *roles.weights})

@@ -22,9 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.config import format_bytes, get_config
-from mercer.data.derived import select_columns
 from mercer.data.errors import FileError, file_errors, format_names
-from mercer.data.files.storage import TemporaryFolder
+from mercer.data.files.storage import RowBuffer
 from mercer.data.files.table import (
     FALSE,
     MISSING,
@@ -39,9 +38,6 @@ from mercer.data.files.table import (
     make_table,
     polars,
 )
-from mercer.data.in_memory import ArraySource
-from mercer.data.npy import write_header
-from mercer.data.source import Source
 from mercer.messages import format_parameter, warn
 from mercer.progress import Tick
 
@@ -396,10 +392,7 @@ def read_text(
 
 
 class TextColumns:
-    """Collects blocks of text as rows of numbers, and finds out which columns are numbers.
-
-    Rows stay in memory while they take a quarter of the budget, and go to a temporary file else.
-    """
+    """Collects blocks of text as rows of numbers, and finds out which columns are numbers."""
 
     def __init__(self, file: TextFile, request: Request) -> None:
         roles = assign_roles(file.names, request, named=file.named, index=file.index)
@@ -416,10 +409,7 @@ class TextColumns:
         self.weights: list[npt.NDArray[Any]] = []
         self.stored: list[int] = []
         """Columns that are stored: features that were not text in the first block."""
-        self.missing: npt.NDArray[np.int64] = np.zeros(0, np.int64)
-        self.rows: list[npt.NDArray[Any]] = []
-        self.count = 0
-        self.folder: TemporaryFolder | None = None
+        self.rows, self.count = RowBuffer(0), 0
 
     def add(self, block: TextBlock) -> None:
         """Append a block."""
@@ -428,13 +418,9 @@ class TextColumns:
             self._examine(i, block)
         if not self.count:
             self.stored = list(filter(self.numeric.__contains__, self.roles.features))
-            self.missing = np.zeros(len(self.stored), np.int64)
-        self.count += len(block.numbers)
-        self.rows.append(rows := block.numbers[:, self.stored].to_numpy())
-        if np.isnan(rows.min(initial=0.0)):
-            self.missing += np.isnan(rows).sum(axis=0)
-        if self.folder or 8 * self.count * len(self.stored) > get_config().budget // 4:
-            self._spill()
+            self.rows = RowBuffer(len(self.stored))
+        self.count += len(block.numbers)  # rows without columns have no length
+        self.rows.append(block.numbers[:, self.stored].to_numpy())
         for i in self.roles.weights:
             self.weights.append(block.numbers.to_series(i).to_numpy())
         for i, parts in list(self.texts.items()):
@@ -444,16 +430,6 @@ class TextColumns:
 
     def _identifies(self, i: int, text: Any) -> bool:
         return identifies_rows(Text(text, self.request.na).known(), integers=i in self.numeric)
-
-    def _spill(self) -> None:
-        """Write rows to a temporary file."""
-        self.folder = self.folder or TemporaryFolder()
-        with self.folder.writing(), self.folder.rows.open("ab") as file:
-            if not file.tell():
-                write_header(file, (0, len(self.stored)), np.float64)
-            for rows in self.rows:
-                file.write(np.ascontiguousarray(rows).data)
-        self.rows.clear()
 
     def _examine(self, i: int, block: TextBlock) -> None:
         """Convert a column with entries that are not numbers, or exclude it."""
@@ -471,7 +447,8 @@ class TextColumns:
         first = odd.arg_true()[0]
         text, name = str(known[first])[:60], self.roles.names[i]
         # The column is left out; say so if it looked like numbers.
-        before = i in self.stored and self.missing[self.stored.index(i)] < self.count
+        empty = self.rows.missing == self.count
+        before = i in self.stored and not empty[self.stored.index(i)]
         looks_numeric = before or 2 * numbers.count() >= known.count()
         here = f"{self.request.path}, line {block.line(first)}: column {name!r} holds {text!r}"
         option = self.request.option("na", [text], missing="keep")
@@ -493,15 +470,16 @@ class TextColumns:
         ids = [
             i for i in roles.candidates if i in columns and self._identifies(i, columns[i].series)
         ]
-        empty = {*np.array(self.stored, int)[self.missing == self.count].tolist()} - {*roles.exact}
+        missing = self.rows.missing
+        empty = {*np.array(self.stored, int)[missing == self.count].tolist()} - {*roles.exact}
         numeric = [i for i in self.stored if i in self.numeric and i not in empty]
         features = choose_features(request, roles, numeric, ids, self.delimiter)
         at = list(map(self.stored.index, features))
         return make_table(
             request,
             roles,
-            self._source(at),
-            self.missing[at],
+            self.rows.source(at),
+            missing[at],
             features=features,
             ids=ids,
             columns=columns,
@@ -510,17 +488,3 @@ class TextColumns:
             flags=list(self.flags),
             named=self.named,
         )
-
-    def _source(self, columns: list[int]) -> Source:
-        """Return these of the stored columns as a source."""
-        if self.folder is None:
-            at = slice(None) if columns == [*range(len(self.stored))] else columns
-            out, start = np.empty((self.count, len(columns))), 0
-            while self.rows:
-                rows = self.rows.pop(0)
-                out[start : start + len(rows)] = rows[:, at]
-                start += len(rows)
-            return ArraySource(out)
-        with self.folder.writing(), self.folder.rows.open("r+b") as file:
-            write_header(file, (self.count, len(self.stored)), np.float64)
-        return select_columns(self.folder.source(), columns)

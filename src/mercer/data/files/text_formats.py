@@ -12,12 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+import numpy.typing as npt
+
 from mercer.config import require_budget
-from mercer.data.errors import FileError, file_errors
+from mercer.data.errors import FileError, file_errors, format_names
 from mercer.data.files.table import Request, Table, import_format, polars
 from mercer.data.files.text import TextBlock, TextFile, column_names
 from mercer.data.in_memory import StringSource
+from mercer.messages import warn
 from mercer.progress import Tick
+
+Lines = npt.NDArray[np.int64]
 
 
 class JSONLines(TextFile):
@@ -63,29 +69,63 @@ class Spreadsheet(TextFile):
     kind = "a spreadsheet"
 
     def __init__(self, raw: BinaryIO, name: str, request: Request) -> None:
-        import_format("fastexcel", "Spreadsheet")
+        reader = import_format("fastexcel", "Spreadsheet").read_excel(raw.name)
         self.request, self.size = request, os.fstat(raw.fileno()).st_size
+        if request.part and request.part not in reader.sheet_names:
+            there = format_names(reader.sheet_names)
+            raise FileError(f"{name}: there is no sheet {request.part!r}. Its sheets are {there}.")
         unpacked = 0
         if zipfile.is_zipfile(raw):
             with zipfile.ZipFile(raw) as archive:
                 unpacked = sum(member.file_size for member in archive.infolist())
-        require_budget(4 * max(self.size, unpacked), f"{name}: reading it")
-        sheet = {"sheet_name": request.part} if request.part else {"sheet_id": 1}
-        rows = polars().read_excel(
-            raw.name, **sheet, has_header=False, infer_schema_length=0, raise_if_empty=False
-        )
+        require_budget(6 * max(self.size, unpacked), f"{name}: reading it")
+        rows, self.lines = _without_title(*_read_sheet(raw.name, request.part), name)
         if not len(rows):
             raise FileError(f"{name} is empty: it has neither a header nor rows.")
         fields = ["" if field is None else str(field) for field in rows.row(0)]
         names = column_names(fields, name)
         self.named, self.names = names is not None, names or list(map(str, range(len(fields))))
         self.index = [0] if self.named and not fields[0].strip() else []
-        self.rows = rows[1:] if self.named else rows
+        if self.named:
+            rows, self.lines = rows[1:], self.lines[1:]
+        self.rows = rows
 
     def blocks(self) -> Iterator[TextBlock]:
         if len(self.rows):
-            line = partial(operator.add, 2 if self.named else 1)
-            yield TextBlock(self.rows, line, self.size, self.request.na)
+            yield TextBlock(self.rows, self.lines.__getitem__, self.size, self.request.na)
+
+
+def _read_sheet(path: str, part: str) -> tuple[Any, Lines]:
+    """Return the rows of a sheet as text, and how many of their cells are filled.
+
+    As text, numbers have nine decimals: where these are not the number, all digits are written.
+    """
+    pl, options = polars(), dict[str, Any](sheet_name=part) if part else dict[str, Any](sheet_id=1)
+    options |= {"has_header": False, "raise_if_empty": False}
+    options |= {"drop_empty_rows": False, "drop_empty_cols": False}
+    texts = pl.read_excel(path, infer_schema_length=0, **options)
+    numbers = pl.read_excel(path, read_options={"dtypes": "float"}, **options)
+    columns, filled = [], np.zeros(len(texts), np.int64)
+    for text, number in zip(texts, numbers.cast(pl.Float64), strict=True):
+        rounded = (text.cast(pl.Float64, strict=False) != number).fill_null(False)
+        columns.append(number.cast(pl.String).zip_with(rounded, text))
+        filled += text.is_not_null().to_numpy()
+    return pl.DataFrame(columns), filled
+
+
+def _without_title(rows: Any, filled: Lines, name: str) -> tuple[Any, Lines]:
+    """Return the rows that are not blank, and their lines, without a title above a blank row.
+
+    A title has one filled cell in every row.
+    """
+    blank, start = np.flatnonzero(filled == 0), 0
+    if rows.width > 1 and len(blank) and (filled[: blank[0]] == 1).all():
+        start = int(blank[0])
+        title = next(filter(None, rows.row(0)))
+        warn(f"{name}: the rows above the first blank row ({title!r}) were skipped as a title.")
+    at = start + np.flatnonzero(filled[start:])
+    rows = rows[at]
+    return rows[[column.name for column in rows if column.null_count() < len(rows)]], at + 1
 
 
 def read_strings(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -> Table:

@@ -38,9 +38,7 @@ def choose_components(problem: Problem, method: EM, rule: CrossValidation) -> in
         )
 
     tried, k = [1], 1
-    while k < most and not (
-        len(tried) > 2 and error(tried[-1]) > error(tried[-2]) > error(tried[-3])
-    ):
+    while k < most and not _rises([error(each) for each in tried[-3:]]):
         k = min(most, max(k + 1, round(_GROWTH * k)))
         tried.append(k)
     while True:  # between the neighbors of the best
@@ -54,14 +52,17 @@ def choose_components(problem: Problem, method: EM, rule: CrossValidation) -> in
     return next(k for k in tried if error(k) <= (1.0 + _TIE) * error(best))
 
 
+def _rises(errors: list[float]) -> bool:
+    return len(errors) == 3 and errors[0] < errors[1] < errors[2]
+
+
 def _error(problem: Problem, method: EM, k: int, part: tuple[int, int, int]) -> float:
     """Return the squared error of the entries of one part, predicted from the others."""
-    training = HeldOut(problem.source, part).weighted(problem.source.weights)
+    source = problem.source
+    training = HeldOut(source, part).weighted(source.weights)
     problem = replace(problem, source=training, rule=Count(k))
-    columns = observed_columns(problem)
-    run = method.run(problem, columns, k)
-    fold = PredictionError(run.model, part, training.reference)
-    return float(problem.source.source.fold(fold).result)
+    run = method.run(problem, observed_columns(problem), k)
+    return float(source.fold(PredictionError(run.model, part, source.reference)).result)
 
 
 def part_of(start: int, shape: tuple[int, ...], parts: tuple[int, int, int]) -> Any:
@@ -69,7 +70,7 @@ def part_of(start: int, shape: tuple[int, ...], parts: tuple[int, int, int]) -> 
     _, count, seed = parts
     rows = np.arange(start, start + shape[0], dtype=np.uint64)[:, None]
     with np.errstate(over="ignore"):
-        x = rows * np.uint64(shape[1]) + np.arange(shape[1], dtype=np.uint64)
+        x: Any = rows * np.uint64(shape[1]) + np.arange(shape[1], dtype=np.uint64)
         x = (x + np.uint64(seed)) * np.uint64(0x9E3779B97F4A7C15)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)

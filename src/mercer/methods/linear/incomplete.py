@@ -78,7 +78,7 @@ def observed_columns(problem: Problem) -> Columns:
         # About a base far from the mean, the variance would lose digits.
         if rows is source and not np.any(weight * offset**2 > 0.9 * square):
             break
-    n, total, empty = sums["rows"]
+    _, total, empty = sums["rows"]
     require_entries(source, sums["seen"] > 0.0)
     squares = np.maximum(square - weight * offset**2, 0.0)
     shares = squares * (problem.divisor / np.maximum(weight - 1.0, 1e-300))
@@ -87,8 +87,7 @@ def observed_columns(problem: Problem) -> Columns:
     missing = 1.0 - float(sums["seen"].sum()) / (total * len(base))
     notes = [f"{100.0 * missing:.3g} % of the entries are missing."]
     if empty:
-        rows = counted(int(empty), "row has", "rows have")
-        notes.append(f"{rows} no entries: the scores are zero.")
+        notes.append(f"{counted(int(empty), 'row has', 'rows have')} no entries: scores are zero.")
     return Columns(base, deviation, variance, tuple(notes))
 
 
@@ -96,7 +95,7 @@ def require_entries(source: Source, seen: np.ndarray[Any, Any]) -> None:
     """Raise if columns have no entries: `seen` tells which have some."""
     at, names = np.flatnonzero(~seen), source.names
     if len(at):
-        shown = format_names(str(i) if names is None else names[i] for i in at)
+        shown = format_names(str(i) if names is None else names[i] for i in at.tolist())
         raise ValueError(
             f"{counted(len(at), 'column')} of X ({shown}) {'has' if len(at) == 1 else 'have'} no "
             f"entries, so nothing is known about {'it' if len(at) == 1 else 'them'}. Drop "
@@ -118,8 +117,8 @@ class Components:
         r"""Return the components in the span of the factors, in one pass.
 
         With :math:`A = US`, the expected score of row i along the columns of U is
-        :math:`S^{-1}(S^2 + \sigma^2)z_i`, and its covariance follows from that of z_i: where no entry
-        is missing it is zero, and the variances are those of the rows.
+        :math:`S^{-1}(S^2 + \sigma^2)z_i`, and its covariance follows from that of z_i: where no
+        entry is missing it is zero, and the variances are those of the rows.
         """
         U, lengths, _ = svd(model.factors)
         lengths = np.maximum(lengths, _LEAST_FACTOR * np.sqrt(model.noise))
@@ -131,12 +130,8 @@ class Components:
         stretch = second / lengths
         scatter = scatter * np.outer(stretch, stretch) / problem.divisor
         values, rotation = eigh(scatter)
-        return cls(
-            model,
-            U @ rotation,
-            np.maximum(values, 0.0),
-            _expected_total(model, sums) / problem.divisor,
-        )
+        total = _expected_total(model, sums) / problem.divisor
+        return cls(model, U @ rotation, np.maximum(values, 0.0), total)
 
     def axes(
         self, problem: Problem, columns: Columns, notes: tuple[str, ...], *, converged: bool
