@@ -469,6 +469,8 @@ NAMED: dict[str, type[Rule]] = {
     "gavish-donoho": GavishDonoho,
 }
 """Rules by name."""
+KERNEL_NAMED = tuple(name for name in NAMED if name not in ("mle", "cv"))
+"""Names of the rules that do not need columns."""
 
 
 def noise_shares(n: int, d: int, ranks: int, trials: int, rng: np.random.Generator) -> Values:

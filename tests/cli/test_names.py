@@ -9,9 +9,9 @@ from mercer.landmarks import RULES
 from mercer.methods import Subset
 from mercer.planning import METHODS, NAMES
 from mercer.preimage import PREIMAGES
-from mercer.rules import NAMED
+from mercer.rules import KERNEL_NAMED, NAMED
 
-LINEAR_ONLY = {"mle"}
+LINEAR_ONLY = {*NAMED} - {*KERNEL_NAMED}
 
 
 def same(left, right):

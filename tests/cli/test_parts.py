@@ -107,7 +107,7 @@ def test_notes_are_said_once(capsys):
         ("method", RandomFeatures(9), "method=RandomFeatures(9)", "method=RandomFeatures(9)"),
         ("kernel", "rbf(1) + poly(2)", "kernel='rbf(1) + poly(2)'", "--kernel 'rbf(1) + poly(2)'"),
         ("drop", ["a, b", "c"], "drop=['a, b', 'c']", """--drop '"a, b",c'"""),
-        ("impute", "mean", "sklearn.impute.SimpleImputer", "--impute mean"),
+        ("impute", "mean", "PCA(missing='em')", "--impute mean"),
         ("tol", 0.5, "tol=0.5", "tol=0.5"),
     ],
 )

@@ -87,7 +87,7 @@ def test_not_finite_with_every_solver(solver, value, name):
     X = rows()
     X[17, 3] = value
     before = X.copy()
-    refused(X, name, "row 17", "column 3", "SimpleImputer", pca=PCA(2, svd_solver=solver))
+    refused(X, name, "row 17", "column 3", "PCA(missing='em')", pca=PCA(2, svd_solver=solver))
     assert_array_equal(X, before)
 
 

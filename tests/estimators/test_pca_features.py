@@ -131,7 +131,7 @@ def test_the_rules_tested_are_all_there_are():
     ours = [
         kind for kind in rules.Rule.__subclasses__() if kind.__module__.startswith(rules.__name__)
     ]
-    assert {type(rule) for rule in RULES} == set(ours)
+    assert {type(rule) for rule in RULES} == {*ours} - {rules.CrossValidation}  # it needs the rows
 
 
 @pytest.mark.parametrize("solver", ["auto", "covariance_eigh", "krylov"])

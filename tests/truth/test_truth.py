@@ -37,6 +37,7 @@ def test_every_method_solver_and_rule_is_drawn():
     drawn = [repr(way.make(rng, size)) for way in models.WAYS.values() for _ in range(40)]
     text = " ".join(drawn)
     wanted = classes(methods, methods.Method) | classes(landmarks, landmarks.Landmarks)
+    wanted -= {"EM"}  # of incomplete rows: it makes no statement that is proven
     assert {name for name in wanted if f"{name}(" not in text} == set()
     assert {name for name in solvers.SOLVERS if name not in text} == set()
 

@@ -88,9 +88,10 @@ def numpy_dtype(x: Array) -> np.dtype[Any]:
         return np.dtype(x.dtype)
     name = str(getattr(x, "dtype", np.float64)).rsplit(".", 1)[-1].strip("'>")
     try:
-        return np.dtype(name)
+        dtype = np.dtype(name)
     except TypeError:  # a type NumPy does not have, such as bfloat16
         return np.dtype(object)
+    return np.dtype(object) if dtype.kind == "V" else dtype  # ml_dtypes gives NumPy bfloat16
 
 
 def working_dtype(dtype: Any) -> np.dtype[Any]:

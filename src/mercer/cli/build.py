@@ -30,7 +30,7 @@ from mercer.methods.preparation import column_deviation
 from mercer.planning import METHODS, NAMES
 from mercer.preimage import PREIMAGES
 from mercer.problem import Problem
-from mercer.rules import NAMED, Count
+from mercer.rules import KERNEL_NAMED, NAMED, Count
 
 _FEW, _SHARE = 10, 0.95
 
@@ -81,7 +81,7 @@ def check_components(estimator: Any, source: Source) -> None:
 
 def validated(estimator: Any, options: Options) -> Any:
     """Return an estimator whose parameters are valid; raise if the command line set others."""
-    rules = ", ".join(name for name in NAMED if options.kernel is None or name != "mle")
+    rules = ", ".join(NAMED if options.kernel is None else KERNEL_NAMED)
     constraints, values = estimator._parameter_constraints, estimator.get_params(deep=False)
     for name, accepted in (
         (

@@ -45,7 +45,7 @@ from mercer.preimage import PREIMAGES, Preimage
 from mercer.problem import KernelProblem, Problem
 from mercer.projection import FourierProjection
 from mercer.projection.kernel import points_of
-from mercer.rules import NAMED, Count, Rule, as_rule
+from mercer.rules import KERNEL_NAMED, Count, Rule, as_rule
 
 SOLVERS = ("auto", "dense", "arpack", "randomized", "krylov", "power", "jacobi")
 
@@ -180,7 +180,7 @@ class KernelPCA(KernelModel):
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
             Interval(RealNotInt, 0, 1, closed="neither"),
-            StrOptions({"all", *NAMED} - {"mle"}),  # which counts columns
+            StrOptions({"all", *KERNEL_NAMED}),
             Rule,
             None,
         ],

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.arrays import Array, Matrix, Vector, svd, to_numpy
+from mercer.arrays import Array, Matrix, Vector, eigh, svd, to_numpy
 from mercer.linalg.incomplete import Expectation, FactorModel
 from mercer.linalg.posterior import unpack
 
@@ -117,7 +117,7 @@ def _standardized(
     k = new.k
     mean = sums.row_factor / sums.rows
     covariance = sums.row_factors / sums.rows - np.outer(mean, mean)
-    values, vectors = np.linalg.eigh(covariance)
+    values, vectors = eigh(covariance)
     change = np.eye(k + 1)
     change[:k, :k], change[:k, k] = vectors * np.sqrt(np.maximum(values, 1e-300)), mean
     new = _changed(new, change)
@@ -125,7 +125,7 @@ def _standardized(
     if new.spread is not None:
         second += new.spread[:, :k, :k].sum(axis=0)
     rotation = np.eye(k + 1)
-    rotation[:k, :k] = np.linalg.eigh(second)[1][:, ::-1]
+    rotation[:k, :k] = eigh(second)[1]
     overlap = np.einsum("ja,ja->a", new.factors @ rotation[:k, :k], old.factors)
     rotation[:k, :k] *= np.where(overlap < 0.0, -1.0, 1.0)
     new = _changed(new, rotation)
