@@ -349,7 +349,8 @@ class ProjectionEstimator(
         return int(self._seen)
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
-        return check_rows(self, X, reset=reset, least=2 if reset else 1)
+        incomplete = getattr(self, "missing", "error") != "error"
+        return check_rows(self, X, reset=reset, least=2 if reset else 1, incomplete=incomplete)
 
     @abstractmethod
     def _plan_fit(self, source: Source) -> tuple[Any, Plan]:

@@ -14,14 +14,12 @@ from mercer.certificate import Axes
 from mercer.data import (
     FilledSource,
     NonFiniteSearch,
-    Source,
     column_means,
     count_missing,
     not_finite,
     to_output_device,
 )
 from mercer.estimators.linear_model import LinearModel
-from mercer.estimators.validation import check_rows
 from mercer.methods import EM
 from mercer.methods.linear.incomplete import require_entries
 from mercer.problem import Problem
@@ -44,30 +42,15 @@ class IncompleteModel(LinearModel):
             return method
         return EM() if self.missing == "em" else None
 
-    def _rows(self, X: Any, *, reset: bool) -> Source:
-        incomplete = not isinstance(self.missing, str) or self.missing != "error"
-        rows = check_rows(self, X, reset=reset, least=2 if reset else 1, incomplete=incomplete)
-        return rows if reset else self._with_means(rows)
-
     def _require_complete_batches(self) -> None:
-        if not isinstance(self.missing, str) or self.missing != "error":
+        if self.missing != "error":
             raise ValueError(
                 f"partial_fit takes complete batches, and missing={self.missing!r} needs all rows "
                 f"at once. Use fit, which also reads files larger than memory, or impute first."
             )
 
-    def _with_means(self, source: Source) -> Source:
-        """Return rows with means in place of missing entries, if the model takes them so."""
-        mean = isinstance(self.missing, str) and self.missing == "mean"
-        return FilledSource(source, self.projection_.mean) if mean else source
-
-    def _training_scores(self, source: Source) -> Source:
-        return super()._training_scores(self._with_means(source))
-
     def _complete_rows(self, problem: Problem) -> tuple[Problem, bool]:
         """Return the problem with means in place of missing entries, and whether some are left."""
-        if self.missing == "error":
-            return problem, False
         source = problem.source
         if self._em is not None:
             return problem, source.sparse or bool(count_missing(source).any())
@@ -80,7 +63,7 @@ class IncompleteModel(LinearModel):
 
     def _annotated(self, axes: Axes) -> Axes:
         """Return the components with a note of what the fit did with missing entries."""
-        if not isinstance(self.missing, str) or self.missing != "mean":
+        if self._em is not None:
             return axes
         note = "All figures are those of the rows with the means of their columns in every gap."
         return replace(axes, evidence=axes.evidence.annotated(note))
@@ -88,7 +71,7 @@ class IncompleteModel(LinearModel):
     def transform(self, X: Any, out: Any = None, *, return_std: bool = False) -> Any:
         if not return_std:
             return super().transform(X, out)
-        projection = self._incomplete_projection("return_std=True")
+        projection = self._incomplete_projection("return_std=True", model=True)
         rows = self._rows(X, reset=False)
         spread = projection.score_deviations(rows, self._whitening())
         return super().transform(X, out), self._output(X, spread)
@@ -100,11 +83,8 @@ class IncompleteModel(LinearModel):
         By what the model expects of them given the other entries of the row; with missing="mean",
         by the means of the columns.
         """
-        self._require_fitted()
-        rows, projection = self._rows(X, reset=False), self.projection_
-        if isinstance(projection, IncompleteProjection):
-            rows = projection.filled(rows, self._dtype(rows))
-        return self._output(X, rows)
+        rows, projection = self._rows(X, reset=False), self._incomplete_projection("impute")
+        return self._output(X, projection.filled(rows, self._dtype(rows)))
 
     def score_samples(self, X: Any) -> Any:
         if self._em is None:
@@ -119,8 +99,10 @@ class IncompleteModel(LinearModel):
             f"{type(self).__name__} has no {name} with missing='error'. Set missing='em'."
         )
 
-    def _incomplete_projection(self, what: str) -> IncompleteProjection:
+    def _incomplete_projection(self, what: str, *, model: bool = False) -> IncompleteProjection:
+        """Return the map of incomplete rows; with `model`, one that knows how they vary."""
         self._require_fitted()
-        if not isinstance(self.projection_, IncompleteProjection):
+        projection = self.projection_
+        if not isinstance(projection, IncompleteProjection) or (model and self._em is None):
             raise ValueError(f"{what} needs a model of missing entries. Fit with missing='em'.")
-        return self.projection_
+        return projection

@@ -34,7 +34,7 @@ from mercer.methods.linear.cross_validation import choose_components
 from mercer.methods.preparation import metric_deviation
 from mercer.planning import NAMES, Plan, make_plan
 from mercer.problem import Problem
-from mercer.projection import IncompleteProjection, LinearProjection, with_factors
+from mercer.projection import IncompleteProjection, LinearProjection, with_factors, with_means
 from mercer.rules import NAMED, Count, CrossValidation, Rule, as_rule
 
 SOLVERS = NAMES
@@ -205,26 +205,29 @@ class PCA(IncompleteModel):
     feature_weight: Any = None
     missing: str | EM = "error"
 
-    def _plan_fit(self, source: Source) -> tuple[Problem, Plan]:
-        problem = self._problem(source)
-        method = self.svd_solver if self._em is None else self._em
-        return problem, self._plan(problem, method)
-
-    def _plan(self, problem: Problem, solver: str | Method) -> Plan:
+    def _plan_fit(
+        self, source: Source, problem: Problem | None = None, solver: str | Method | None = None
+    ) -> tuple[Problem, Plan]:
+        problem = self._problem(source) if problem is None else problem
+        if solver is None:
+            em = None if self.missing == "error" else self._em
+            solver = self.svd_solver if em is None else em
         normalizer = self.power_iteration_normalizer
         randomized = Randomized(self.n_oversamples, self.iterated_power, normalizer)
         how = (problem.rule, solver, randomized, self.gap)
-        return make_plan(problem.source, *how, scale=self.scale)
+        return problem, make_plan(source, *how, scale=self.scale)
 
     def _load(self, problem: Problem, plan: Plan) -> tuple[Problem, Plan]:
-        problem, incomplete = self._complete_rows(rescale_rows(problem))
+        problem, solver = rescale_rows(problem), None
+        if self.missing != "error":
+            problem, incomplete = self._complete_rows(problem)
+            solver = None if incomplete else self.svd_solver
         if isinstance(problem.rule, CrossValidation):
             k = choose_components(problem, self._em or EM(), problem.rule)
             problem = replace(problem, rule=Count(k))
-            plan = self._plan(problem, plan.method)
-        if self._em is not None and not incomplete:
-            plan = self._plan(problem, self.svd_solver)
-        return problem, plan
+        elif solver is None:
+            return problem, plan
+        return self._plan_fit(problem.source, problem, solver)
 
     def _problem(self, source: Source) -> Problem:
         """Return the problem; raise if the solver or the shape does not allow n_components."""
@@ -289,13 +292,15 @@ class PCA(IncompleteModel):
         return d if self.n_components == "mle" else 2
 
     def _set_fitted(self, problem: Problem, axes: Axes, plan: Plan, reference: Array) -> None:
+        if self.missing != "error":
+            axes = self._annotated(axes)
         projection = axes.projection
         assert isinstance(projection, LinearProjection)
         source, dtype = problem.source, problem.source.dtype
         values, total = projection.eigenvalues, projection.total_variance
         components = np.ascontiguousarray(to_numpy(projection.components).T, dtype=dtype)
         projection = replace(projection, components=like(components, reference).T)
-        self.certificate_ = certify(problem, self._annotated(axes))
+        self.certificate_ = certify(problem, axes)
         ratio = values / total if total > 0 else 0.0 * values
         self.explained_variance_ratio_ = fitted_array(ratio, dtype, reference)
         self.singular_values_ = fitted_array(np.sqrt(values * problem.divisor), dtype, reference)
@@ -306,7 +311,9 @@ class PCA(IncompleteModel):
         if isinstance(projection, IncompleteProjection):
             noise = np.array([projection.noise])
         self.noise_variance_ = fitted_array(noise, dtype, noise)[0] if others > 0 else 0.0
-        self.projection_ = projection if self._em is None else with_factors(projection, noise[0])
+        if self.missing != "error":
+            projection = with_factors(projection, noise[0]) if self._em else with_means(projection)
+        self.projection_ = projection
         self.plan_ = plan
         if total == 0.0:
             warn(

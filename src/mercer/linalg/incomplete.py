@@ -21,7 +21,7 @@ import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, cast, like, namespace, with_data
 from mercer.data import Block, SumFold
-from mercer.linalg.posterior import solve_posteriors, triangle
+from mercer.linalg.posterior import packed_places, solve_posteriors
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class FactorModel:
 
     def products(self) -> tuple[Matrix, Matrix]:
         """Return a_j a_jᵀ + S_j, packed, and m_j a_j + c_j."""
-        A, (i, j) = self.factors, triangle(self.k)
+        A, (i, j) = self.factors, packed_places(self.k)
         squares, means = A[:, i] * A[:, j], self.mean[:, None] * A
         if self.spread is not None:
             squares, means = squares + self.spread[:, i, j], means + self.spread[:, :-1, -1]

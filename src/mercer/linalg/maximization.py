@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.arrays import Array, Matrix, Vector, eigh, svd, to_numpy
 from mercer.linalg.incomplete import Expectation, FactorModel
-from mercer.linalg.posterior import unpack
+from mercer.linalg.posterior import unpack_symmetric
 
 # Bytes of the systems of columns that are solved at a time.
 _ROOM = 64 * 2**20
@@ -42,7 +42,7 @@ class Sums(NamedTuple):
         """Return the sums that a pass has added up."""
         sums = {name: to_numpy(value) for name, value in fold.sums.items()}
         k = fold.model.k
-        sums["row factors"] = unpack(sums["row factors"], k)
+        sums["row factors"] = unpack_symmetric(sums["row factors"], k)
         *arrays, rows = sums.values()
         return cls(*arrays, *map(float, rows))  # type: ignore[arg-type]
 
@@ -56,7 +56,7 @@ def columns_in_parts(d: int, k: int) -> Iterator[slice]:
 
 def systems(sums: Sums, part: slice, k: int) -> tuple[Array, Matrix]:
     """Return the matrices and right sides whose solutions are the factors and means of columns."""
-    factors, factor = unpack(sums.factors[part], k), sums.factor[part]
+    factors, factor = unpack_symmetric(sums.factors[part], k), sums.factor[part]
     G = np.empty((len(factor), k + 1, k + 1))
     G[:, :k, :k], G[:, k, k] = factors, sums.weight[part]
     G[:, :k, k] = G[:, k, :k] = factor
@@ -154,7 +154,7 @@ def iterate_filled(model: FactorModel, sums: Sums) -> FactorModel:
     missing, left = n - sums.weight, sums.row_factor - sums.factor
     rest = np.empty((d, k))
     for part in columns_in_parts(d, k):
-        beyond = sums.row_factors - unpack(sums.factors[part], k)
+        beyond = sums.row_factors - unpack_symmetric(sums.factors[part], k)
         rest[part] = np.einsum("jab,jb->ja", beyond, A[part])
     filled = np.einsum("ja,ja->j", A, left)
     mean = (sums.entry + missing * m + filled) / n

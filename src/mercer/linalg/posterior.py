@@ -10,15 +10,15 @@ import numpy as np
 from mercer.arrays import Array, like, namespace
 
 
-def triangle(k: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def packed_places(k: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the rows and columns of the entries of a packed symmetric k×k matrix."""
     return np.triu_indices(k)
 
 
-def unpack(packed: Array, k: int) -> Array:
+def unpack_symmetric(packed: Array, k: int) -> Array:
     """Return symmetric k×k matrices from their packed upper triangles, the last axis."""
     place = np.empty((k, k), np.int64)
-    i, j = triangle(k)
+    i, j = packed_places(k)
     place[i, j] = place[j, i] = np.arange(len(i))
     xp = namespace(packed)
     entries = xp.take(packed, like(place.reshape(-1), packed), axis=-1)
@@ -27,7 +27,7 @@ def unpack(packed: Array, k: int) -> Array:
 
 def pack_squares(Z: Array) -> Array:
     """Return the packed upper triangles of z zᵀ for the rows z."""
-    xp, (i, j) = namespace(Z), triangle(int(Z.shape[1]))
+    xp, (i, j) = namespace(Z), packed_places(int(Z.shape[1]))
     return xp.take(Z, like(i, Z), axis=1) * xp.take(Z, like(j, Z), axis=1)
 
 
@@ -52,14 +52,14 @@ def _solve_batch(
 ) -> tuple[Array, Array, Array, Array]:
     """Solve all systems by batched factorizations, on a device."""
     xp, k = namespace(packed), int(linear.shape[1])
-    P = unpack(packed, k) + like(noise * np.eye(k), packed)
+    P = unpack_symmetric(packed, k) + like(noise * np.eye(k), packed)
     inverse = xp.linalg.inv(P)
     Z = xp.sum(inverse * linear[:, None, :], axis=2)
     square = xp.sum(linear * Z, axis=1)
     logdet = 2.0 * xp.sum(xp.log(xp.linalg.diagonal(xp.linalg.cholesky(P))), axis=1)
     second = pack_squares(Z)
     if covariance:
-        place = np.ravel_multi_index(triangle(k), (k, k))
+        place = np.ravel_multi_index(packed_places(k), (k, k))
         flat = xp.reshape(inverse, (inverse.shape[0], k * k))
         second = second + noise * xp.take(flat, like(place, packed), axis=1)
     return Z, second, logdet, square

@@ -3,6 +3,7 @@
 from mercer.projection.fourier import FourierProjection as FourierProjection
 from mercer.projection.incomplete import IncompleteProjection as IncompleteProjection
 from mercer.projection.incomplete import with_factors as with_factors
+from mercer.projection.incomplete import with_means as with_means
 from mercer.projection.kernel import KernelProjection as KernelProjection
 from mercer.projection.kernel import best_in_span as best_in_span
 from mercer.projection.kernel import joint_residuals as joint_residuals

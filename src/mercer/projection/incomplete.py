@@ -11,7 +11,7 @@ import numpy as np
 from mercer.arrays import Array, Matrix, Vector, cast, like, namespace, to_numpy, with_data
 from mercer.data import Block, Source, finite_rows
 from mercer.linalg.incomplete import FactorModel, observed
-from mercer.linalg.posterior import pack_squares, solve_posteriors, unpack
+from mercer.linalg.posterior import pack_squares, solve_posteriors, unpack_symmetric
 from mercer.projection.linear import LinearProjection
 
 
@@ -75,7 +75,7 @@ class IncompleteProjection(LinearProjection):
             part = Block(0, _dense(block, np.float64), None)
             xp = namespace(part.rows)
             Z, packed, _, _ = _posterior(part, model)
-            covariance = unpack(packed - pack_squares(Z), k)
+            covariance = unpack_symmetric(packed - pack_squares(Z), k)
             missing = cast(xp.isnan(part.rows), np.float64)
             H = xp.reshape(missing @ like(pairs, missing), (-1, width, k))
             spread = xp.sum((H @ covariance) * H, axis=2)
@@ -126,6 +126,12 @@ def _posterior(block: Block, model: FactorModel) -> tuple[Array, Array, Array, A
     squares, _ = model.products()
     packed, linear = W @ like(squares, W), R @ like(model.factors, W)
     return solve_posteriors(packed, linear, model.noise)
+
+
+def with_means(projection: LinearProjection) -> IncompleteProjection:
+    """Return the map of rows whose missing entries are replaced by the means of their columns."""
+    factors = np.zeros((len(projection.mean), 0))
+    return IncompleteProjection(**vars(projection), factors=factors, noise=1.0)
 
 
 def with_factors(projection: LinearProjection, noise: float) -> IncompleteProjection:

@@ -31,7 +31,7 @@ _PLANNED = 40
 _FIRST_COMPONENTS = 8
 
 
-class Run(NamedTuple):
+class Iterate(NamedTuple):
     """The model that EM has reached, the variances of its prior, and how it got there."""
 
     model: FactorModel
@@ -141,7 +141,7 @@ class EM(Method):
                 f"X has shape {(n, d)}, but a model of missing entries needs at least two columns."
             )
 
-    def run(self, problem: Problem, columns: Columns, k: int, start: int = 0) -> Run:
+    def run(self, problem: Problem, columns: Columns, k: int, start: int = 0) -> Iterate:
         """Return what EM finds from a start: first from some of the rows, then from all."""
         source = problem.source
         some = sample(source, max(_ROWS, _ROWS_EACH * k), problem.rng)
@@ -152,7 +152,7 @@ class EM(Method):
 
     def _start(
         self, problem: Problem, some: Source, columns: Columns, k: int, *, random: bool
-    ) -> Run:
+    ) -> Iterate:
         """Return factors of rows filled with column means, or random ones."""
         d, n = len(columns.base), some.shape[0]
         model = FactorModel(columns.base, columns.deviation, np.zeros((d, k + 1)), None, 1.0)
@@ -170,12 +170,12 @@ class EM(Method):
         loadings = np.column_stack([factors, np.zeros(d)])
         model = replace(model, loadings=loadings, noise=max(noise, 1e-300))
         if self.regularization != "bayes":
-            return Run(model, None)
+            return Iterate(model, None)
         prior = (factors**2).mean(axis=0) + 1e-6 * noise
         spread = np.broadcast_to(1e-3 * noise * np.eye(k + 1), (d, k + 1, k + 1))
-        return Run(replace(model, spread=spread.copy()), prior)
+        return Iterate(replace(model, spread=spread.copy()), prior)
 
-    def _step(self, source: Source, run: Run) -> tuple[Run, float]:
+    def _step(self, source: Source, run: Iterate) -> tuple[Iterate, float]:
         """Return the run after a pass, and the objective of the model before it."""
         model, filled = run.model, self.regularization == "missmda"
         fold = source.fold(Expectation(model, source.reference, covariance=not filled))
@@ -187,9 +187,9 @@ class EM(Method):
             value = objective(model, sums, run.prior)
         size = float((new.factors**2).mean()) + new.noise / new.k
         change = float(((new.loadings - model.loadings) ** 2).mean())
-        return Run(new, prior, run.passes + 1, np.sqrt(change / size), value), value
+        return Iterate(new, prior, run.passes + 1, np.sqrt(change / size), value), value
 
-    def _iterate(self, source: Source, run: Run) -> Run:
+    def _iterate(self, source: Source, run: Iterate) -> Iterate:
         """Iterate until the factors stop changing; extrapolate, unless the objective falls."""
         while True:
             first, _ = self._step(source, run)
@@ -205,7 +205,7 @@ class EM(Method):
             better = np.isfinite(far) and far >= value
             run = third if better else second._replace(passes=third.passes)
 
-    def _notes(self, best: Run, runs: list[Run]) -> list[str]:
+    def _notes(self, best: Iterate, runs: list[Iterate]) -> list[str]:
         kind = {
             "bayes": "variational Bayes (the lower bound of the likelihood never fell)",
             "none": "maximum likelihood, which never fell",
@@ -236,7 +236,7 @@ def _length(zero: FactorModel, one: FactorModel, two: FactorModel) -> float:
     return min(_LONGEST, length)
 
 
-def _extrapolated(zero: Run, one: Run, two: Run, length: float) -> Run:
+def _extrapolated(zero: Iterate, one: Iterate, two: Iterate, length: float) -> Iterate:
     """Return the extrapolation of three iterates, in the logarithms of variances."""
     runs = (zero, one, two)
 

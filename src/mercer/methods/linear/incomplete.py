@@ -14,7 +14,7 @@ from mercer.data import ArraySource, Block, NonFiniteSearch, Source, SparseSourc
 from mercer.data.errors import format_names
 from mercer.linalg.incomplete import Expectation, FactorModel, ObservedMoments, observed
 from mercer.linalg.maximization import Sums
-from mercer.linalg.posterior import unpack
+from mercer.linalg.posterior import unpack_symmetric
 from mercer.messages import counted
 from mercer.methods.linear.direct import linear_axes
 from mercer.methods.preparation import column_deviation
@@ -165,6 +165,6 @@ def _expected_total(model: FactorModel, sums: Sums) -> float:
     A, m = model.factors, model.mean
     known = sums.square - 2.0 * m * sums.entry + m**2 * sums.weight
     missing = sums.rows - sums.weight
-    unseen = sums.row_factors - unpack(sums.factors, model.k)
+    unseen = sums.row_factors - unpack_symmetric(sums.factors, model.k)
     expected = np.einsum("ja,jab,jb->j", A, unseen, A) + missing * model.noise
     return float((known + expected).sum())
