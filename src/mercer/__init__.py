@@ -9,9 +9,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from mercer import kernels, landmarks, methods, metrics, modelfile, plotting, rules, sketches
+    from mercer.anndata import to_anndata
     from mercer.certificate import Certificate
     from mercer.config import config_context, get_config, set_config
-    from mercer.data import Source, as_source
+    from mercer.data import Source, as_source, from_anndata
     from mercer.estimators.denoiser import Denoiser
     from mercer.estimators.kernel_parameters import KernelScaleWarning
     from mercer.estimators.kernel_pca import KernelPCA
@@ -40,6 +41,7 @@ __all__ = [
     "SubspaceClassifier",
     "as_source",
     "config_context",
+    "from_anndata",
     "get_config",
     "kernels",
     "landmarks",
@@ -52,6 +54,7 @@ __all__ = [
     "save",
     "set_config",
     "sketches",
+    "to_anndata",
     "to_onnx",
 ]
 
@@ -70,10 +73,12 @@ _HOMES = {
     "SubspaceClassifier": "estimators.subspace",
     "as_source": "data",
     "config_context": "config",
+    "from_anndata": "data",
     "get_config": "config",
     "load": "modelfile",
     "save": "modelfile",
     "set_config": "config",
+    "to_anndata": "anndata",
     "to_onnx": "onnx",
 }
 

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import is_dask, is_foreign
+from mercer.data.anndata import from_anndata as from_anndata
+from mercer.data.anndata import match_names as match_names
+from mercer.data.anndata import select_variables as select_variables
 from mercer.data.checks import NonFiniteSearch as NonFiniteSearch
 from mercer.data.checks import check_features as check_features
 from mercer.data.checks import check_weights as check_weights
@@ -33,6 +36,7 @@ from mercer.data.fold import SumFold as SumFold
 from mercer.data.in_memory import ArraySource as ArraySource
 from mercer.data.in_memory import SparseSource as SparseSource
 from mercer.data.in_memory import StringSource as StringSource
+from mercer.data.in_memory import is_anndata as is_anndata
 from mercer.data.in_memory import is_lazy as is_lazy
 from mercer.data.in_memory import materialize as materialize
 from mercer.data.npy import NpySource as NpySource

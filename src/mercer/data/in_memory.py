@@ -157,36 +157,33 @@ class StringSource(Source):
         return [self.strings[i] for i in at]
 
 
+def is_anndata(X: Any) -> bool:
+    """Return whether X is an AnnData object; imports nothing, and reads no matrix of it."""
+    named = any(base.__name__ == "AnnData" for base in type(X).__mro__)
+    return named and hasattr(X, "obs_names") and hasattr(X, "var_names")
+
+
 def is_lazy(X: Any) -> bool:
     """Return whether `materialize` would read or unwrap X; reads nothing."""
     library, name = type(X).__module__.split(".")[0], type(X).__name__
     if library == "pyarrow":
         return hasattr(X, "read_all") or hasattr(X, "to_table")
-    return (library == "polars" and name == "LazyFrame") or name == "AnnData"
+    return (library == "polars" and name == "LazyFrame") or is_anndata(X)
 
 
 def materialize(X: Any) -> Any:
-    """Return a polars LazyFrame, pyarrow reader or dataset, or AnnData object in memory.
+    """Return a polars LazyFrame, or a pyarrow reader or dataset, in memory; AnnData as a source.
 
-    An AnnData object gives its X, with the names of var as columns and those of obs beside the
-    rows. Everything else is returned as it is.
+    Everything else is returned as it is.
     """
     library, name = type(X).__module__.split(".")[0], type(X).__name__
     if library == "mercer" and name == "Table":
         raise TypeError("X is a Table, as returned by read_table. Pass table.source.")
-    if is_lazy(X) and name != "AnnData":
+    if is_anndata(X):
+        from mercer.data.anndata import from_anndata
+
+        return from_anndata(X)
+    if is_lazy(X):
         method = next(each for each in ("collect", "read_all", "to_table") if hasattr(X, each))
         return getattr(X, method)()
-    if name != "AnnData" or not (hasattr(X, "obs_names") and hasattr(X, "X")):
-        return X
-    if X.X is None or getattr(X, "isbacked", False):
-        raise ValueError(
-            "X is an AnnData object whose matrix X is not in memory. Pass the path of its .h5ad "
-            "file, which is read block by block, or data.to_memory()."
-        )
-    names = [str(name) for name in X.var_names]
-    sparse = hasattr(X.X, "tocsr")
-    source = SparseSource(X.X.tocsr(), names) if sparse else ArraySource(np.asarray(X.X), names)
-    source.id = "obs_names"
-    source.extra_columns = {source.id: np.asarray(X.obs_names, dtype=object)}
-    return source
+    return X

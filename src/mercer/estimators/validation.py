@@ -22,10 +22,13 @@ from mercer.data import (
     array_source_like,
     as_source,
     check_features,
+    is_anndata,
     is_lazy,
+    match_names,
     materialize,
     require_finite_entries,
     require_present,
+    select_variables,
     to_configured_device,
 )
 from mercer.data.files import NAMELESS, Request, id_names, read_source, split_path
@@ -52,14 +55,14 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
                 f"with one row per image: found array with dim {len(shape)}, expected <= 2. Pass "
                 f"X.reshape({shape[0]}, -1)."
             )
-        X = materialize(X)
+        X = materialize(X if reset else columns_of_fit(estimator, X))
         require_present(X)
         known = isinstance(X, Source)
     if plain and (reset or "feature_names_in_" not in vars(estimator)):
         source: Source = ArraySource(X)  # what validate_data would return, at a tenth of its cost
         check_features(estimator, source, reset)
     elif file or known:
-        source = X if known else read_source(X) if reset else from_file(estimator, X)
+        source = X if known else read_source(X) if reset else columns_of_fit(estimator, X)
         if isinstance(source, StringSource):
             request = Request(str(X), direct=not isinstance(X, Source))
             raise ValueError(
@@ -85,9 +88,15 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source
     return source if get_config().device is None else to_configured_device(source)
 
 
-def from_file(estimator: Any, X: Any) -> Any:
-    """Return the rows of a file with the columns of the fit, by name; X if it is not a path."""
+def columns_of_fit(estimator: Any, X: Any) -> Any:
+    """Return the rows of a file or an AnnData object with the columns of the fit, by name.
+
+    Anything else is returned as it is, and so is an AnnData object without all of them.
+    """
     names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and is_anndata(X):
+        at, missing = match_names(X.var_names, [str(name) for name in names])
+        return X if missing else select_variables(X, at=at, quiet=True)
     if not isinstance(X, (os.PathLike, str)):
         return X
     if names is None or split_path(X)[0].suffix.lower() in NAMELESS:
