@@ -293,8 +293,8 @@ class Source(ABC):
                 f"{format_parameter('memory')}."
             )
         rows = int(min(n, max(BLOCK_ROWS, full // row), room // needed))
-        # An equal number of blocks for every worker; of uneven rows, four.
-        rounds = max(-(-n // (rows * parts)), 4 if self.uneven else 1)
+        # An equal number of blocks for every worker; of uneven rows, four for each of several.
+        rounds = max(-(-n // (rows * parts)), 4 if self.uneven and parts > 1 else 1)
         return min(rows, -(-n // (rounds * parts)))
 
     def __repr__(self) -> str:
