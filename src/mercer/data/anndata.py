@@ -158,6 +158,8 @@ def unique_names(names: Sequence[str]) -> tuple[list[str], int]:
     """
     unique: list[str] = []
     numbers, taken, seen = Counter[str](), set(names), set[str]()
+    if len(taken) == len(names):
+        return list(names), 0
     for name in names:
         new = name
         while name in seen and new in taken:
