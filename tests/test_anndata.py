@@ -1,8 +1,5 @@
 """What is written to AnnData objects is what scanpy writes, and scanpy goes on with it."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.data import cells
 from mercer import PCA, KernelPCA, NoveltyDetector, as_source, from_anndata, to_anndata
 from tests.annotated import MAKERS, real, stand_in
 from tests.data.test_formats import write_h5ad
@@ -260,25 +258,13 @@ def test_views_become_objects_of_their_own():
     assert not adata.obsm.keys() & {"X_pca"}
 
 
-def pbmc3k():
-    """Counts of 2700 cells, normalized as in scanpy's tutorial."""
-    scanpy = pytest.importorskip("scanpy")
-    folder = os.environ.get("MERCER_DATA", Path(__file__).parents[2] / "shared" / "data")
-    path = Path(folder) / "pbmc3k_counts_csr.npz"
-    if not path.exists():
-        pytest.skip(f"{path} is not here; MERCER_DATA names its folder")
-    parts = np.load(path)
-    arrays = (parts["data"].astype(np.float32), parts["indices"].astype("int32"), parts["indptr"])
-    counts = scipy.sparse.csr_matrix(arrays, shape=tuple(parts["shape"]))
-    adata = scanpy.AnnData(counts)
-    scanpy.pp.normalize_total(adata, target_sum=1e4)
-    scanpy.pp.log1p(adata)
-    return scanpy, adata
-
-
 @pytest.mark.slow
-def test_neighbors_of_pbmc3k_are_those_of_an_exact_svd():
-    scanpy, adata = pbmc3k()
+def test_neighbors_of_cells_are_those_of_an_exact_svd():
+    scanpy = pytest.importorskip("scanpy")
+    try:
+        adata = cells()
+    except FileNotFoundError as absent:
+        pytest.skip(str(absent))
     to_anndata(PCA(50, random_state=0).fit(adata), adata)
     X = adata.X.toarray().astype(np.float64)
     X -= X.mean(axis=0)
