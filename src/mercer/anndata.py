@@ -40,8 +40,9 @@ def to_anndata(
 
     - ``obsm["X_pca"]`` has the scores of the observations, float32;
     - ``varm["PCs"]`` has the components: one row for each variable of `adata`, zeros if the model
-      does not use it. The components of a `KernelPCA` do not combine variables: nothing is
-      written, and an earlier entry is deleted;
+      does not use it. If columns are scaled by the model, or by steps before it, they are those
+      of the scaled variables. The components of a `KernelPCA` do not combine variables: nothing
+      is written, and an earlier entry is deleted;
     - ``uns["pca"]`` has the entries ``"variance"``, ``"variance_ratio"`` and ``"params"``.
 
     Parameters
@@ -92,16 +93,9 @@ def to_anndata(
         )
         steps, estimator = unwrap(model)
         scores = estimator.transform(through(steps, rows))
-    fields = pca_fields(
-        model,
-        scores,
-        (len(adata.obs_names), len(adata.var_names)),
-        at,
-        layer=layer,
-        use_rep=use_rep,
-        mask_var=mask_var,
-        key_added=key_added,
-    )
+    shape = len(adata.obs_names), len(adata.var_names)
+    matrix = {"layer": layer, "use_rep": use_rep, "mask_var": mask_var}
+    fields = pca_fields(model, scores, shape, at, key_added, **matrix)
     for group, members in fields.items():
         mapping = getattr(adata, group)
         for key, value in members.items():
@@ -139,15 +133,13 @@ def pca_fields(
     scores: Any,
     shape: tuple[int, int],
     at: Numbers | None,
-    *,
-    layer: str | None = None,
-    use_rep: str | None = None,
-    mask_var: Any = None,
     key_added: str | None = None,
+    **matrix: Any,
 ) -> Fields:
     """Return what `scanpy.pp.pca` writes to AnnData of a shape: the entries, keys and dtypes.
 
-    `at` has the numbers of the variables that the columns of the model are, None with `use_rep`.
+    `at` has the numbers of the variables that the columns of the model are, None with `use_rep`;
+    `matrix` is layer, use_rep and mask_var.
     """
     estimator, (n, d) = unwrap(model)[1], shape
     rows, k = as_source(scores), int(estimator.n_components_)
@@ -156,18 +148,8 @@ def pca_fields(
             f"scores have shape {rows.shape}, expected {(n, k)}: {counted(n, 'observation')} and "
             f"{counted(k, 'component')}."
         )
-    if at is not None and mask_var is None and len(at) < d:
-        mask_var = np.isin(np.arange(d), at)
-    named = isinstance(mask_var, str)
-    params = {
-        "zero_center": bool(estimator.center),
-        "use_highly_variable": named and mask_var == "highly_variable",
-        "mask_var": mask_var if named or mask_var is None else np.asarray(mask_var, bool),
-        **({} if layer is None else {"layer": layer}),
-        **({} if use_rep is None else {"obsm": use_rep}),
-    }
-    entries: dict[str, Any] = {
-        "params": params,
+    entries = {
+        "params": _params(estimator, at, d, **matrix),
         "variance": to_numpy(estimator.explained_variance_).copy(),
         "variance_ratio": to_numpy(estimator.explained_variance_ratio_).copy(),
     }
@@ -179,12 +161,34 @@ def pca_fields(
         else:
             loadings = np.zeros((d, k), np.float64 if len(at) < d else V.dtype)
             loadings[at] = V
-    else:
-        params["kernel"] = repr(estimator.kernel_) if estimator.kernel_ else "precomputed"
     with progress.session():
         values = fitted_array(to_numpy(rows.collect()), np.dtype(np.float32), np.empty(0))
     X_pca, PCs, pca = ("X_pca", "PCs", "pca") if key_added is None else [key_added] * 3
     return {"obsm": {X_pca: values}, "varm": {PCs: loadings}, "uns": {pca: entries}}
+
+
+def _params(
+    estimator: Any,
+    at: Numbers | None,
+    d: int,
+    layer: str | None = None,
+    use_rep: str | None = None,
+    mask_var: Any = None,
+) -> dict[str, Any]:
+    """Return the parameters that scanpy records, and the kernel."""
+    if at is not None and mask_var is None and len(at) < d:
+        mask_var = np.isin(np.arange(d), at)
+    named = isinstance(mask_var, str)
+    params = {
+        "zero_center": bool(estimator.center),
+        "use_highly_variable": named and mask_var == "highly_variable",
+        "mask_var": mask_var if named or mask_var is None else np.asarray(mask_var, bool),
+    }
+    others = {"layer": layer, "obsm": use_rep}
+    if isinstance(estimator, KernelPCA):
+        kernel = estimator.kernel_
+        others["kernel"] = "precomputed" if kernel is None else repr(kernel)
+    return params | {name: value for name, value in others.items() if value is not None}
 
 
 def _variables(model: Any, adata: Any, mask_var: Any) -> Numbers:

@@ -115,8 +115,9 @@ def match_names(
 
 def mask_of(adata: Any, mask_var: Any) -> npt.NDArray[np.bool_]:
     """Return a mask of variables: a boolean column of var, or an array, one entry for each."""
-    what, n = format_parameter("mask_var", mask_var), len(adata.var_names)
+    what, n = "mask_var", len(adata.var_names)
     if isinstance(mask_var, str):
+        what = format_parameter("mask_var", mask_var)
         if mask_var not in adata.var:
             flags = [str(name) for name in adata.var if np.asarray(adata.var[name]).dtype == bool]
             raise ValueError(
@@ -124,14 +125,11 @@ def mask_of(adata: Any, mask_var: Any) -> npt.NDArray[np.bool_]:
                 f"{format_names(flags) or 'none'}."
             )
         mask_var = adata.var[mask_var]
-    else:
-        what = "mask_var"
-        labels = list(mask_var.index) if hasattr(mask_var, "iloc") else None
-        if labels is not None and labels != list(adata.var_names):
-            raise ValueError(
-                "mask_var is a Series whose index differs from var_names. Pass "
-                "mask_var.reindex(adata.var_names), or mask_var.to_numpy() if the order is right."
-            )
+    elif hasattr(mask_var, "iloc") and list(mask_var.index) != list(adata.var_names):
+        raise ValueError(
+            "mask_var is a Series whose index differs from var_names. Pass "
+            "mask_var.reindex(adata.var_names), or mask_var.to_numpy() if the order is right."
+        )
     values = np.asarray(mask_var)
     if values.shape != (n,):
         raise ValueError(

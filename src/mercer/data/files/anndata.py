@@ -94,7 +94,7 @@ def _member(group: Any, path: str, request: Request) -> Any:
 def read_backed(adata: Any, at: Values | None) -> Source:
     """Return variables of the matrix X behind a backed AnnData object, by their numbers.
 
-    A view names its variables and observations; it may not select the latter.
+    It may be a view of variables, but not of observations.
     """
     path = Path(adata.filename)
     path.stat()  # raises a FileNotFoundError
