@@ -13,6 +13,7 @@ from mercer import PCA, KernelPCA, as_source, config_context, from_anndata
 from mercer.data.anndata import unique_names
 from mercer.data.errors import FileError
 from mercer.data.files.anndata import CSRRows
+from mercer.estimators.inspection import selected_scores
 from tests.annotated import MAKERS, real, stand_in
 from tests.data.test_formats import write_h5ad
 
@@ -86,6 +87,7 @@ def test_a_model_takes_its_variables_by_name(make, tmp_path):
     model = PCA(2).fit(from_anndata(adata, mask_var="hv"))
     expected = model.transform(as_source(X[:, FLAGS])).collect()
     assert_array_equal(model.transform(adata), expected)
+    assert_array_equal(selected_scores(model, adata, None, 2)[0], expected)  # of displays
     model.transform(adata, out=tmp_path / "s.csv")
     assert pd.read_csv(tmp_path / "s.csv")["obs_names"].tolist()[:2] == ["cell0", "cell1"]
     write_h5ad(tmp_path / "x.h5ad", X, names=[f"g{j}" for j in range(D)])
