@@ -46,7 +46,7 @@ def fit_detector(options: Options, reporter: Reporter) -> Result:
 def _fit(name: str, estimator: Any, options: Options, reporter: Reporter) -> Result:
     start = time.perf_counter()
     model_file, copy = annotate.output_files(options)
-    written = {
+    outputs = {
         "model": model_file,
         "annotated": copy.path if copy else None,
         "scores": options.scores,
@@ -54,7 +54,7 @@ def _fit(name: str, estimator: Any, options: Options, reporter: Reporter) -> Res
     }
     suffixes = (".mercer",), (annotate.SUFFIX,), apply.TABLES, apply.PAGES
     inputs: list[str | Path] = [split_path(options.data)[0]]
-    for path, allowed in zip(written.values(), suffixes, strict=True):
+    for path, allowed in zip(outputs.values(), suffixes, strict=True):
         if path is not None:
             apply.check_file(path, allowed, force=options.force, inputs=inputs)
             inputs.append(path)
@@ -85,7 +85,7 @@ def _fit(name: str, estimator: Any, options: Options, reporter: Reporter) -> Res
             copy.write(model, table.source, path)
         if model_file is not None:
             mercer.save(model, model_file, origin=origin)
-    return _result(options, model, table, time.perf_counter() - start, written)
+    return _result(options, model, table, time.perf_counter() - start, outputs)
 
 
 def plan(options: Options, reporter: Reporter) -> Result:

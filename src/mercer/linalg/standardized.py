@@ -18,7 +18,7 @@ _LIFT_BYTES, _PRODUCT_BYTES = 2 * 2**20, 32 * 2**20
 
 def transpose(rows: Array) -> Array:
     """Return rows transposed, without a copy: SciPy would copy the entries of a slice."""
-    if not (hasattr(rows, "indptr") and isinstance(rows.data, np.ndarray)):
+    if getattr(rows, "format", "") != "csr" or not isinstance(rows.data, np.ndarray):
         return rows.T
     import scipy.sparse
 
