@@ -194,13 +194,16 @@ class Moments(Fold):
         """Add the diagonal of sparse rows from their entries alone; zeros are counted."""
         rows = block.rows
         at, entries = rows.indices, rows.data.astype(np.float64)
-        w = np.repeat(block.count, np.diff(rows.indptr))
+        w = None if block.weights is None else np.repeat(block.weights, np.diff(rows.indptr))
 
         def column_sums(values: Vector) -> Vector:
-            return np.asarray(np.bincount(at, weights=w * values, minlength=self.d), np.float64)
+            values = values if w is None else w * values
+            return np.asarray(np.bincount(at, weights=values, minlength=self.d), np.float64)
 
-        full = np.bincount(at, minlength=self.d) == block.length
-        absent = np.where(full, 0.0, weight - np.bincount(at, weights=w, minlength=self.d))
+        stored = np.bincount(at, minlength=self.d)
+        full = stored == block.length
+        present = stored if w is None else np.bincount(at, weights=w, minlength=self.d)
+        absent = np.where(full, 0.0, weight - present)
         mean = np.zeros(self.d)
         if self.center:
             # Columns without zeros by differences, as dense ones: constants become exactly zero.
