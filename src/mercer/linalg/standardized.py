@@ -95,7 +95,7 @@ class TransposedProduct(SumFold):
         self.sums["result"] += transpose(block.rows) @ self.V[block.start : block.stop]
 
 
-def sparse_product(rows: Source, columns: Source, V: Array, most: int) -> Array:
+def times_sparse(rows: Source, columns: Source, V: Array, most: int) -> Array:
     """Return the product of sparse rows, which have these columns, with V.
 
     Up to `most` bytes it is summed over the columns: SciPy multiplies their transposes up to four
@@ -194,7 +194,7 @@ class DotOperator(StandardizedOperator):
         if self.source.sparse and not exact:
             V = self._weight(self._center(V))
             columns = self.source.transposed()
-            lifted = cast(sparse_product(columns, self.source, V, _LIFT_BYTES), dtype)
+            lifted = cast(times_sparse(columns, self.source, V, _LIFT_BYTES), dtype)
             divide = like(self.deviation, V, dtype)[:, None]
             return lifted if self.plain else np.divide(lifted, divide, out=lifted)
         # One column after the other in memory, as components are returned.
@@ -209,7 +209,7 @@ class DotOperator(StandardizedOperator):
             Y = Y / like(self.deviation, V, dtype)[:, None]
         if self.source.sparse:
             columns = self.source.transposed()
-            product = sparse_product(self.source, columns, Y, _PRODUCT_BYTES)
+            product = times_sparse(self.source, columns, Y, _PRODUCT_BYTES)
             return self._center(self._weight(cast(product, np.float64))) / self.divisor
         centering = Centering(self.mean, dtype, V)
         extra = self.source.shape[1] * dtype.itemsize
