@@ -19,6 +19,7 @@ NAMES = (
     "beyond",
     "gpu",
     "sparse",
+    "single_cell",
     "memory",
     "kernels",
     "kernel_pca",

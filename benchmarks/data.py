@@ -109,6 +109,20 @@ def news(quick: bool = False) -> Any:
     return TfidfTransformer().fit_transform(counts[:2000] if quick else counts)
 
 
+def cells(quick: bool = False) -> Any:
+    """Return AnnData of 2700 cells and 32738 genes: log1p of counts scaled to 10 000 for a cell."""
+    import scanpy
+    from scipy.sparse import csr_matrix
+
+    parts = np.load(find("pbmc3k_counts_csr.npz"))
+    entries = parts["data"].astype(np.float32), parts["indices"].astype("int32"), parts["indptr"]
+    counts = csr_matrix(entries, shape=tuple(parts["shape"]))
+    adata = scanpy.AnnData(counts[:600] if quick else counts)
+    scanpy.pp.normalize_total(adata, target_sum=1e4)
+    scanpy.pp.log1p(adata)
+    return adata
+
+
 def promoters() -> list[str]:
     """Return 106 DNA strings of 57 letters."""
     return [str(row) for row in np.load(find("promotergene.npz"))["X"]]

@@ -15,10 +15,12 @@ def rng():
 
 
 def pytest_collection_modifyitems(items):
-    """The examples of figures and of the report need what these are made with."""
+    """The examples of figures, the report and AnnData need what these are made with."""
     for package, home, extra in (
         ("matplotlib", "mercer.plotting", "plot"),
         ("plotly", "mercer.report", "report"),
+        ("anndata", "mercer.anndata", "anndata"),
+        ("anndata", "mercer.data.anndata", "anndata"),
     ):
         if find_spec(package) is None:
             skip = pytest.mark.skip(reason=f"{home} needs {package}: mercer[{extra}]")

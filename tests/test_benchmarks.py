@@ -92,3 +92,14 @@ def test_certificates():
     assert all(0.0 <= row.ours < 1.0 for row in gaps)
     assert all(row.peer <= row.ours + 1e-6 for row in gaps if row.peer is not None)
     assert len(report.table(rows).splitlines()) == len(rows) + 1
+
+
+@pytest.mark.slow
+def test_single_cell():
+    from benchmarks import report, single_cell
+
+    rows = single_cell.run(1, quick=True)
+    if rows[0].measure == "skipped":
+        pytest.skip(rows[0].note)
+    assert all(row.met for row in rows if row.measure != "time")
+    assert len(report.table(rows).splitlines()) == len(rows) + 1

@@ -18,8 +18,8 @@ PACKAGE = ROOT / "src" / "mercer"
 
 # What must not be exceeded now, and the goal.
 LIMITS = {
-    "lines in src": (41_000, 33_000),
-    "files in src": (208, 210),
+    "lines in src": (41_400, 33_000),
+    "files in src": (212, 210),
     "layers of the import contract": (6, 6),
     "functions called by PCA(10).fit(X)": (100, 100),
     "files entered by PCA(10).fit(X)": (22, 22),

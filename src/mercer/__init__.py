@@ -9,9 +9,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from mercer import kernels, landmarks, methods, metrics, modelfile, plotting, rules, sketches
+    from mercer.anndata import to_anndata
     from mercer.certificate import Certificate
     from mercer.config import config_context, get_config, set_config
-    from mercer.data import Source, as_source
+    from mercer.data import Source, as_source, from_anndata
     from mercer.data.xarray import column_weights, from_xarray
     from mercer.estimators.denoiser import Denoiser
     from mercer.estimators.kernel_parameters import KernelScaleWarning
@@ -43,6 +44,7 @@ __all__ = [
     "as_source",
     "column_weights",
     "config_context",
+    "from_anndata",
     "from_xarray",
     "get_config",
     "kernels",
@@ -56,6 +58,7 @@ __all__ = [
     "save",
     "set_config",
     "sketches",
+    "to_anndata",
     "to_onnx",
     "to_xarray",
 ]
@@ -76,11 +79,13 @@ _HOMES = {
     "as_source": "data",
     "column_weights": "data.xarray",
     "config_context": "config",
+    "from_anndata": "data",
     "from_xarray": "data.xarray",
     "get_config": "config",
     "load": "modelfile",
     "save": "modelfile",
     "set_config": "config",
+    "to_anndata": "anndata",
     "to_onnx": "onnx",
     "to_xarray": "xarray",
 }

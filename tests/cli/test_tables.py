@@ -355,7 +355,7 @@ def test_help_speaks_of_what_the_command_has(mercer, command, earlier):
     assert ("as in the fit" in shown.lower()) == earlier
     assert ("the report colors" in shown) == (command in ("fit", "plan"))
     assert ("Also write" in shown) == (command == "fit")
-    assert shown.count("plan does not write this file") == (3 if command == "plan" else 0)
+    assert shown.count("plan does not write this file") == (4 if command == "plan" else 0)
     assert (".gz, .bz2, .xz" in shown) == (not earlier)
     assert ("Without it, missing values are an error" in shown) == (not earlier)
 

@@ -23,6 +23,7 @@ from mercer import (
 )
 from mercer.data import as_source
 from mercer.data.files import FileError, MissingValues, read_table, write_table
+from tests.annotated import stand_in
 
 pa = pytest.importorskip("pyarrow", reason="tables need pyarrow: mercer[files]")
 
@@ -296,14 +297,10 @@ def test_layers(tmp_path, form, part):
         read_table(f"{path}::layers/none")
 
 
-class AnnData:
-    """What AnnData looks like from outside."""
-
-    __module__ = "anndata"
-    isbacked = False
-
-    def __init__(self, X, table):
-        self.X, self.var_names, self.obs_names = X, table.columns, table.index
+def annotated(table, matrix=np.asarray):
+    data = stand_in(matrix(table.to_numpy()))
+    data.var_names, data.obs_names = table.columns, table.index
+    return data
 
 
 def frame():
@@ -315,8 +312,8 @@ def frame():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda table: AnnData(table.to_numpy(), table),
-        lambda table: AnnData(scipy.sparse.csr_matrix(table.to_numpy()), table),
+        annotated,
+        lambda table: annotated(table, scipy.sparse.csr_matrix),
         lambda table: pytest.importorskip("polars").from_pandas(table).lazy(),
         lambda table: pa.Table.from_pandas(table, preserve_index=False).to_reader(5),
         lambda table: pytest.importorskip("pyarrow.dataset").dataset(
@@ -333,15 +330,6 @@ def test_objects_of_other_libraries(estimator, make):
     assert list(found.feature_names_in_) == ["a", "b", "c"]
     assert np.allclose(np.abs(found.transform(make(table))), np.abs(scores))
     assert as_source(make(table)).shape == (20, 3)
-
-
-def test_the_names_of_anndata_are_written(tmp_path):
-    data = AnnData(frame().to_numpy(), frame())
-    PCA(1).fit(data).transform(data, out=tmp_path / "s.csv")
-    assert pd.read_csv(tmp_path / "s.csv")["obs_names"].tolist() == list(frame().index)
-    data.isbacked = True
-    with pytest.raises(ValueError, match=r"not in memory. Pass the path of its \.h5ad"):
-        PCA(1).fit(data)
 
 
 def test_too_little_memory_is_said_of_rows_and_columns(tmp_path):

@@ -384,29 +384,45 @@ def test_matrix_market_that_lies(tmp_path, text, message):
 
 
 def write_h5ad(path, X, dense=True, **changes):
-    """Write a file in the layout of AnnData 0.8 and later."""
-    text = h5py.string_dtype()
+    """Write a file in the layout of AnnData 0.8 and later, which anndata reads too."""
     with h5py.File(path, "w") as file:
         if dense:
             file.create_dataset("X", data=X, chunks=True, compression="gzip")
+            encode(file["X"], "array")
         else:
             group = file.create_group("X")
             matrix = scipy.sparse.csr_array(X) if dense is False else scipy.sparse.csc_array(X)
-            group.attrs["encoding-type"] = f"{matrix.format}_matrix"
+            encode(group, f"{matrix.format}_matrix", "0.1.0")
             group.attrs["shape"] = changes.get("shape", matrix.shape)
             for part in ("data", "indices", "indptr"):
                 group[part] = changes.get(part, getattr(matrix, part))
         var, obs = file.create_group("var"), file.create_group("obs")
-        var.attrs["_index"], obs.attrs["_index"] = "gene", "_index"
-        names = changes.get("names", [f"g{i}" for i in range(X.shape[1])])
-        var.create_dataset("gene", data=names, dtype=text)
-        obs.create_dataset("_index", data=[f"cell{i}" for i in range(len(X))], dtype=text)
+        for table, index, columns in ((var, "gene", []), (obs, "_index", ["depth", "kind"])):
+            encode(table, "dataframe")
+            table.attrs.update(
+                {"_index": index, "column-order": np.array(columns, h5py.string_dtype())}
+            )
+        write_texts(var, "gene", changes.get("names", [f"g{i}" for i in range(X.shape[1])]))
+        write_texts(obs, "_index", [f"cell{i}" for i in range(len(X))])
         obs["depth"] = np.arange(len(X)) + 0.5
+        encode(obs["depth"], "array")
         kind = obs.create_group("kind")
+        encode(kind, "categorical")
+        kind.attrs["ordered"] = False
         kind["codes"] = (np.arange(len(X)) % 3 - 1).astype(np.int8)
-        kind.create_dataset("categories", data=["B", "T"], dtype=text)
+        encode(kind["codes"], "array")
+        write_texts(kind, "categories", ["B", "T"])
         count = obs.create_group("count")
         count["values"], count["mask"] = np.arange(len(X)) + 1, np.zeros(len(X), bool)
+
+
+def encode(member, kind, version="0.2.0"):
+    member.attrs.update({"encoding-type": kind, "encoding-version": version})
+
+
+def write_texts(group, name, texts):
+    group.create_dataset(name, data=texts, dtype=h5py.string_dtype())
+    encode(group[name], "string-array")
 
 
 @pytest.mark.parametrize("dense", [True, False, None], ids=["dense", "csr", "csc"])

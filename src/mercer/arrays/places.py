@@ -51,7 +51,10 @@ def reference_of(rows: Any) -> Array:
 
 def is_dask(x: Any) -> bool:
     """Return whether x is a collection of Dask: an array, or a DataFrame."""
-    return hasattr(x, "__dask_graph__") and type(x).__module__.startswith("dask")
+    if not hasattr(x, "__dask_graph__"):
+        return False
+    # Views of AnnData are of a class of their own.
+    return any(base.__module__.startswith("dask") for base in type(x).__mro__)
 
 
 def device(x: Array) -> Any:

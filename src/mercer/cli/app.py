@@ -30,7 +30,10 @@ _FIT = (
     *("checkpoint", "checkpoint_seconds", *_COMMON),
 )
 _APPLY = ("model", "data", *_COLUMNS, "keep", "output", "force", *_COMMON)
+_FIT_FILES = (*_FIT, "keep", "scores", "report", "obsm")
 _FITTED = {
+    "output": "Model file to write: NAME.mercer. Optional with --obsm, where NAME.h5ad names the "
+    "copy.",
     "label": "Label column. It is not used as a feature; the report colors the points by it.",
     "keep": "Columns to copy to the scores: names or patterns. They are used as features only if "
     "--columns names them in full.",
@@ -162,9 +165,12 @@ _add(
     mercer fit rows.parquet --kernel "rbf(0.01) + 2*poly(3)" --method subset --basis 1000
     --select kmeans --memory 4GiB -o rows.mercer --scores scores.parquet
 
-    mercer fit rows.npy --kernel rbf --gap 0.01 --checkpoint run -o rows.mercer""",
-    (*_FIT, "keep", "scores", "report"),
+    mercer fit rows.npy --kernel rbf --gap 0.01 --checkpoint run -o rows.mercer
+
+    mercer fit pbmc.h5ad --components 50 --obsm""",
+    _FIT_FILES,
     _FITTED,
+    optional={"output": None},
 )
 _add(
     "fit.plan",
@@ -172,8 +178,8 @@ _add(
 
     Takes the same arguments as fit.""",
     "mercer plan rows.npy --kernel rbf --components 50 --memory 4GiB",
-    (*_FIT, "keep", "scores", "report"),
-    _FITTED | dict.fromkeys(("output", "scores", "report"), _NOT_WRITTEN),
+    _FIT_FILES,
+    _FITTED | dict.fromkeys(("output", "scores", "report", "obsm"), _NOT_WRITTEN),
     optional={"output": None},
 )
 _add(

@@ -14,11 +14,11 @@ from sklearn.pipeline import Pipeline
 import mercer
 from mercer.atomic_write import write_atomically
 from mercer.checkpoint import check_same, checkpointed, has_checkpoint, identify
-from mercer.cli import apply, build, console, rows
+from mercer.cli import annotate, apply, build, console, rows
 from mercer.cli.console import Reporter, Result, UsageError
 from mercer.cli.feature_weight import order_feature_weight
 from mercer.cli.options import Options
-from mercer.data.files import Table, redacted
+from mercer.data.files import Table, redacted, split_path
 from mercer.estimators.inspection import parts
 from mercer.estimators.novelty import NoveltyDetector, default_components
 from mercer.messages import counted
@@ -46,14 +46,18 @@ def fit_detector(options: Options, reporter: Reporter) -> Result:
 
 def _fit(name: str, estimator: Any, options: Options, reporter: Reporter) -> Result:
     start = time.perf_counter()
-    inputs: list[str | Path] = [options.data]
-    for path, suffixes in (
-        (options.output, (".mercer",)),
-        (options.scores, apply.TABLES),
-        (options.report, apply.PAGES),
-    ):
+    model_file, copy = annotate.output_files(options)
+    outputs = {
+        "model": model_file,
+        "annotated": copy.path if copy else None,
+        "scores": options.scores,
+        "report": options.report,
+    }
+    suffixes = (".mercer",), (annotate.SUFFIX,), apply.TABLES, apply.PAGES
+    inputs: list[str | Path] = [split_path(options.data)[0]]
+    for path, allowed in zip(outputs.values(), suffixes, strict=True):
         if path is not None:
-            apply.check_file(path, suffixes, force=options.force, inputs=inputs)
+            apply.check_file(path, allowed, force=options.force, inputs=inputs)
             inputs.append(path)
     if options.report is not None:
         from mercer.report.html import require_packages
@@ -79,8 +83,12 @@ def _fit(name: str, estimator: Any, options: Options, reporter: Reporter) -> Res
             path = files.enter_context(write_atomically(options.report))
             facts = rows.report_arguments(table, options.label, table.extra)
             write_report(model, path=path, origin=origin, **facts)
-        mercer.save(model, options.output, origin=origin)
-    return _result(options, model, table, time.perf_counter() - start)
+        if copy is not None:
+            path = files.enter_context(write_atomically(copy.path))
+            copy.write(model, table.source, path)
+        if model_file is not None:
+            mercer.save(model, model_file, origin=origin)
+    return _result(options, model, table, time.perf_counter() - start, outputs)
 
 
 def plan(options: Options, reporter: Reporter) -> Result:
@@ -155,11 +163,12 @@ def equivalent_command(name: str, options: Options) -> str:
     return shlex.join(["mercer", *name.split(), *words])
 
 
-def _result(options: Options, model: Any, table: Table, seconds: float) -> Result:
+def _result(
+    options: Options, model: Any, table: Table, seconds: float, files: dict[str, Path | None]
+) -> Result:
     steps, last = parts(model)
     estimator = rows.component_estimator(model)
     certificate, chosen = estimator.certificate_, estimator.plan_
-    files = {"model": options.output, "scores": options.scores, "report": options.report}
     data = {
         **rows.shape(table.source),
         "id": table.id,

@@ -149,6 +149,13 @@ class Options:
         None, "Also write the scores: .csv, .tsv, .parquet, .arrow or .npy."
     )
     report: Path | None = _output(None, "Also write a report: NAME.html.")
+    obsm: bool = _output(
+        None,
+        "Write the result into a copy of the .h5ad file, as scanpy does: obsm/X_pca, varm/PCs and "
+        "uns/pca. The copy is DATA_pca.h5ad, unless -o names it.",
+        "--obsm",
+        default=False,
+    )
     title: str | None = _output(None, "Title of the page.")
     force: bool = _output(None, "Overwrite existing files.", "--force", "-f", default=False)
     checkpoint: Path | None = _output(

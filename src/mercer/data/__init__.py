@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import is_dask, is_foreign, is_sparse
+from mercer.data.anndata import from_anndata as from_anndata
+from mercer.data.anndata import match_names as match_names
+from mercer.data.anndata import select_variables as select_variables
 from mercer.data.checks import NonFiniteSearch as NonFiniteSearch
 from mercer.data.checks import check_features as check_features
 from mercer.data.checks import check_weights as check_weights
@@ -17,6 +20,7 @@ from mercer.data.checks import require_finite_entries as require_finite_entries
 from mercer.data.checks import require_finite_rows as require_finite_rows
 from mercer.data.checks import require_finite_sums as require_finite_sums
 from mercer.data.checks import require_present as require_present
+from mercer.data.containers import is_anndata as is_anndata
 from mercer.data.containers import is_lazy as is_lazy
 from mercer.data.containers import materialize as materialize
 from mercer.data.derived import FilledSource as FilledSource

@@ -5,15 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
 from mercer.arrays import is_dask
-from mercer.data.in_memory import ArraySource, SparseSource
-from mercer.data.source import Source
 
 _STREAM = "files.streams.read_stream"
 READERS = {
-    "anndata.AnnData": "containers.read_anndata",
     "xarray.DataArray": "xarray.read_data_array",
     "xarray.Dataset": "xarray.refuse_dataset",
     "polars.LazyFrame": _STREAM,
@@ -35,6 +30,12 @@ def is_lazy(X: Any) -> bool:
     return bool(_reader(X))
 
 
+def is_anndata(X: Any) -> bool:
+    """Return whether X is an AnnData object; imports nothing, and reads no matrix of it."""
+    named = any(base.__name__ == "AnnData" for base in type(X).__mro__)
+    return named and hasattr(X, "obs_names") and hasattr(X, "var_names")
+
+
 def is_stream(X: Any) -> bool:
     """Return whether X is a stream of tables, such as an Arrow stream."""
     return _reader(X) == _STREAM
@@ -50,6 +51,8 @@ def materialize(X: Any) -> Any:
 
 def _reader(X: Any) -> str:
     """Return the name of the function that reads an object; "" if it is none of these."""
+    if is_anndata(X):
+        return "anndata.from_anndata"
     for base in type(X).__mro__:
         if _name(base) in READERS:
             return READERS[_name(base)]
@@ -59,18 +62,3 @@ def _reader(X: Any) -> str:
 
 def _name(base: type) -> str:
     return f"{base.__module__.partition('.')[0]}.{base.__name__}"
-
-
-def read_anndata(X: Any) -> Source:
-    """Return X with the names of var as columns and those of obs beside the rows."""
-    if X.X is None or getattr(X, "isbacked", False):
-        raise ValueError(
-            "X is an AnnData object whose matrix X is not in memory. Pass the path of its .h5ad "
-            "file, which is read block by block, or data.to_memory()."
-        )
-    names = [str(name) for name in X.var_names]
-    sparse = hasattr(X.X, "tocsr")
-    source = SparseSource(X.X.tocsr(), names) if sparse else ArraySource(np.asarray(X.X), names)
-    source.id = "obs_names"
-    source.extra_columns = {source.id: np.asarray(X.obs_names, dtype=object)}
-    return source

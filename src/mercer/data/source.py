@@ -295,8 +295,10 @@ class Source(ABC):
                 f"{format_parameter('memory')}."
             )
         rows = int(min(n, max(BLOCK_ROWS, full // row), room // needed))
-        # An equal number of blocks for every worker; of uneven rows, four.
-        rounds = max(-(-n // (rows * parts)), 4 if self.uneven else 1)
+        # An equal number of blocks for every worker. Of uneven rows, up to four for each of several
+        # workers, as long as blocks are larger than the state that each is added to.
+        few = min(4, n * row // (4 * held + 1)) if self.uneven and parts > 1 else 1
+        rounds = max(-(-n // (rows * parts)), few)
         return min(rows, -(-n // (rounds * parts)))
 
     def __repr__(self) -> str:

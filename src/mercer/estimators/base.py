@@ -58,7 +58,7 @@ from mercer.data import (
     write_npy,
 )
 from mercer.data.files import write_table
-from mercer.estimators.validation import check_rows, from_file, row_names
+from mercer.estimators.validation import check_rows, columns_of_fit, row_names
 from mercer.kernels import Linear
 from mercer.messages import counted, format_parameter, percent, warn
 from mercer.methods import ConvergenceWarning
@@ -217,7 +217,7 @@ class ProjectionEstimator(
 
         Parameters
         ----------
-        X : array-like, sparse matrix, DataFrame, Dask array, path of a file or Source
+        X : array-like, sparse matrix, DataFrame, AnnData, Dask array, path of a file or Source
             Samples. For kernel PCA also a list of str, or a precomputed kernel matrix.
         y : None
             Ignored.
@@ -301,7 +301,7 @@ class ProjectionEstimator(
 
         Parameters
         ----------
-        X : array-like, sparse matrix, DataFrame, Dask array, path of a file or Source
+        X : array-like, sparse matrix, DataFrame, AnnData, Dask array, path of a file or Source
             Samples. For kernel PCA also a list of str, or, if the kernel is precomputed, the
             kernel between them and the training samples.
         out : path of a file, optional
@@ -317,7 +317,7 @@ class ProjectionEstimator(
         self._require_fitted()
         if out is None:
             return self._output(X, self._scores(self._rows(X, reset=False)))
-        X = from_file(self, materialize(X))
+        X = materialize(columns_of_fit(self, X))
         return self._write(self._scores(self._rows(X, reset=False)), out, row_names(X))
 
     def reconstruction_error(self, X: Any) -> Any:
@@ -349,8 +349,7 @@ class ProjectionEstimator(
         return int(self._seen)
 
     def _rows(self, X: Any, *, reset: bool) -> Source:
-        incomplete = getattr(self, "missing", "error") != "error"
-        return check_rows(self, X, reset=reset, least=2 if reset else 1, incomplete=incomplete)
+        return check_rows(self, X, reset=reset, least=2 if reset else 1)
 
     @abstractmethod
     def _plan_fit(self, source: Source) -> tuple[Any, Plan]:

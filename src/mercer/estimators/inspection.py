@@ -17,7 +17,7 @@ import numpy.typing as npt
 from mercer import progress
 from mercer.arrays import Array, as_csr, is_sparse, to_numpy
 from mercer.data import Source, SparseSource, as_source, is_lazy
-from mercer.estimators.validation import check_rows
+from mercer.estimators.validation import check_rows, columns_of_fit
 from mercer.projection import LinearProjection
 from mercer.rules import Rule, as_rule
 
@@ -146,7 +146,7 @@ def selected_scores(model: Any, X: Any, components: Any, most: int) -> tuple[Val
         selected = select_components(components, count, most)
         scores = rows.apply(lambda x: estimator.transform(_preprocess(steps, x)), selected)
         return scores, selected
-    lazy = estimator.transform(as_source(X))
+    lazy = estimator.transform(as_source(columns_of_fit(estimator, X)))
     selected = select_components(components, lazy.shape[1], most)
     if not isinstance(lazy, Source):  # set_output returns a table
         return host_rows(lazy)[:, selected], selected

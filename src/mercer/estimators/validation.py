@@ -32,11 +32,14 @@ from mercer.data import (
     check_features,
     frame_source,
     index_columns,
+    is_anndata,
     is_frame,
     is_lazy,
+    match_names,
     materialize,
     require_finite_entries,
     require_present,
+    select_variables,
     source_like,
     to_configured_device,
 )
@@ -49,18 +52,15 @@ from mercer.problem import Problem
 _SAFE = {np.dtype(np.float32): 40, np.dtype(np.float64): 100}
 
 
-def check_rows(
-    estimator: Any, X: Any, *, reset: bool, least: int = 1, incomplete: bool = False
-) -> Source:
+def check_rows(estimator: Any, X: Any, *, reset: bool, least: int = 1) -> Source:
     """Return X as a source of at least `least` rows; the first pass checks for NaN.
 
     With `reset` X sets the features of the estimator, else it must have those of the fit.
-    `incomplete` rows may lack entries, which are NaN in the source.
     """
     plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in _SAFE and X.size > 0
     file, known = isinstance(X, (str, os.PathLike)), isinstance(X, Source)
     if not (plain or file or known):
-        X = materialize(X)
+        X = materialize(X if reset else columns_of_fit(estimator, X))
         shape: Any = getattr(X, "shape", None)
         if isinstance(shape, tuple) and len(shape) > 2:
             raise ValueError(
@@ -68,7 +68,7 @@ def check_rows(
                 f"with one row per image: found array with dim {len(shape)}, expected <= 2. Pass "
                 f"X.reshape({shape[0]}, -1)."
             )
-        if incomplete and isinstance(X, np.ma.MaskedArray):
+        if isinstance(X, np.ma.MaskedArray) and takes_missing(estimator):
             X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
         require_present(X)
         known = isinstance(X, Source)
@@ -76,7 +76,7 @@ def check_rows(
         source: Source = ArraySource(X)  # what validate_data would return, at a tenth of its cost
         check_features(estimator, source, reset)
     elif file or known:
-        source = X if known else _file_rows(estimator, X, reset=reset, incomplete=incomplete)
+        source = X if known else _file_rows(estimator, X, reset=reset)
         if isinstance(source, StringSource):
             request = Request(str(X), direct=not isinstance(X, Source))
             raise ValueError(
@@ -98,14 +98,27 @@ def check_rows(
     return source if get_config().device is None else to_configured_device(source)
 
 
-def from_file(estimator: Any, X: Any, *, incomplete: bool = False) -> Any:
-    """Return the rows of a file with the columns of the fit, by name; X if it is not a path."""
+def takes_missing(estimator: Any) -> bool:
+    """Return whether rows may lack entries, which are NaN in the source."""
+    return bool(getattr(estimator, "missing", "error") != "error")
+
+
+def columns_of_fit(estimator: Any, X: Any) -> Any:
+    """Return the rows of a file or an AnnData object with the columns of the fit, by name.
+
+    Anything else is returned as it is, and so is an AnnData object without all of them.
+    """
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and is_anndata(X):
+        at, missing = match_names(X.var_names, [str(name) for name in names])
+        return X if missing else select_variables(X, at=at, quiet=True)
     if not isinstance(X, (os.PathLike, str)):
         return X
-    return _file_rows(estimator, X, reset=False, incomplete=incomplete)
+    return _file_rows(estimator, X, reset=False)
 
 
-def _file_rows(estimator: Any, path: Any, *, reset: bool, incomplete: bool) -> Source:
+def _file_rows(estimator: Any, path: Any, *, reset: bool) -> Source:
+    incomplete = takes_missing(estimator)
     names = None if reset else getattr(estimator, "feature_names_in_", None)
     if names is None or split_path(path)[0].suffix.lower() in NAMELESS:
         return read_source(path, incomplete=incomplete)

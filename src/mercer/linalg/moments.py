@@ -15,6 +15,7 @@ from mercer.arrays import (
     cast,
     confidence,
     drift,
+    entry_rows,
     like,
     namespace,
     small_matrix,
@@ -194,17 +195,25 @@ class Moments(Fold):
     def _add_sparse(self, block: Block, weight: float) -> None:
         """Add the diagonal of sparse rows from their entries alone; zeros are counted."""
         rows, entries = block.rows, cast(block.rows.data, np.float64)
-        xp, w = namespace(entries), like(block.count, entries)
-        one, zero = xp.ones_like(entries), xp.zeros_like(self._scatter)
+        xp, zero = namespace(entries), like(np.zeros(self.d), entries)
+        weights = None
+        if block.weights is not None:
+            weights = xp.take(like(block.weights, entries), entry_rows(rows), axis=0)
 
-        def column_sums(values: Array, w: Array = w) -> Array:
-            return with_data(rows, values).T @ w
+        def column_sums(values: Array, weights: Array | None = weights) -> Array:
+            values = values if weights is None else weights * values
+            if isinstance(values, np.ndarray):
+                sums = np.bincount(rows.indices, weights=values, minlength=self.d)
+                return np.asarray(sums, np.float64)
+            return with_data(rows, values).T @ like(np.ones(block.length), entries)
 
         def differences(mean: Array) -> Array:
             return entries - xp.take(mean, rows.indices, axis=0)
 
-        full = column_sums(one, xp.ones_like(w)) == block.length
-        absent, mean = xp.where(full, zero, weight - column_sums(one)), zero
+        stored = column_sums(xp.ones_like(entries), None)
+        full = stored == block.length
+        present = stored if weights is None else column_sums(xp.ones_like(entries))
+        absent, mean = xp.where(full, zero, weight - present), zero
         if self.center:
             # Columns without zeros by differences, as dense ones: constants become exactly zero.
             i = int(np.argmax(block.count))

@@ -13,7 +13,7 @@ from mercer.atomic_write import write_atomically
 from mercer.data import materialize
 from mercer.estimators.coloring import MAX_LEVELS, Coloring, coloring, row_values
 from mercer.estimators.inspection import evaluated_rows
-from mercer.estimators.validation import default_ids, flatten_images, from_file, image_sides
+from mercer.estimators.validation import columns_of_fit, default_ids, flatten_images, image_sides
 from mercer.report import html, summary
 from mercer.report.charts import chart_data, image_gallery
 from mercer.report.html import clean_text, format_count, format_percent, short_text
@@ -86,7 +86,7 @@ def write_report(
     subject, origin = Subject(model), origin or {}
     _check(path, X, sample, {"labels": labels, "ids": ids, "columns": columns})
     if X is not None:
-        X = from_file(subject.first, materialize(X))
+        X = materialize(columns_of_fit(subject.first, X))
         if image_shape is None and subject.has_columns:
             known = getattr(X, "image_shape", None)
             same = known and math.prod(known) == subject.first.n_features_in_

@@ -6,9 +6,7 @@ Read with h5py: to import anndata takes two seconds, and it follows links to oth
 from __future__ import annotations
 
 import fnmatch
-from collections import Counter
 from collections.abc import Sequence
-from itertools import count as count_from
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import scipy.sparse
 
 from mercer.arrays import working_dtype
 from mercer.config import get_config, require_budget
+from mercer.data.anndata import unique_names
 from mercer.data.derived import select_columns
 from mercer.data.errors import FileError, FileGuard, file_errors, format_names
 from mercer.data.files.arrays import (
@@ -49,11 +48,7 @@ def read_h5ad(paths: Sequence[Path], root: Path, request: Request, tick: Tick) -
     if part not in ("X", "raw/X") and not part.startswith("layers/"):
         return read_hdf5(paths, root, request, tick)
     with file_errors(request.path, "AnnData"), open_hdf5(root) as file:
-        X = _matrix(file, part, request)
-        shape = tuple(X.shape if hasattr(X, "shape") else map(int, X.attrs.get("shape", ())))
-        if len(shape) != 2 or min(shape) < 1:
-            raise FileError(f"{request.path}: X has shape {shape}, expected 2D.")
-        n, d = int(shape[0]), int(shape[1])
+        X, (n, d) = _matrix(file, part, request)
         names = _names(file["raw"] if part == "raw/X" else file, d, request)
         chosen = Request(request.path, columns=request.columns, drop=request.drop)
         features = assign_roles(names, chosen).features
@@ -96,14 +91,64 @@ def _member(group: Any, path: str, request: Request) -> Any:
     return group
 
 
-def _matrix(file: Any, part: str, request: Request) -> Any:
+def read_backed(adata: Any, at: Values | None) -> Source:
+    """Return variables of the matrix X behind a backed AnnData object, by their numbers.
+
+    It may be a view of variables, but not of observations.
+    """
+    path = Path(adata.filename)
+    path.stat()  # raises a FileNotFoundError
+    request = Request(str(path), direct=True)
+    with file_errors(path, "AnnData"), open_hdf5(path) as file:
+        file.file.flush()  # what was assigned to X and would be written while it is read
+        guard = FileGuard([path])
+        X, shape = _matrix(file, "X", request)
+        columns = _viewed(adata, shape, path) if adata.is_view else np.arange(shape[1])
+        if not adata.is_view and adata.shape != shape:
+            raise FileError(
+                f"{path} holds X of shape {shape}, but the AnnData object has shape "
+                f"{adata.shape}: the file has changed since it was opened. Open it again."
+            )
+        columns = columns if at is None else columns[at]
+        source = _rows(path, X, shape, columns.tolist(), request)
+    guard.check()
+    return source
+
+
+def variable_names(path: Path) -> list[str]:
+    """Return the names of all variables of an AnnData file, as they are stored."""
+    with file_errors(path, "AnnData"), open_hdf5(path) as file:
+        return _index(file, "var", Request(str(path)))
+
+
+def _viewed(adata: Any, shape: tuple[int, int], path: Path) -> Values:
+    """Return the numbers of the variables of a view of a backed object.
+
+    anndata keeps them to itself: names would be ambiguous, and may have changed in memory.
+    """
+    indices = [x if isinstance(x, slice) else np.asarray(x) for x in (adata._oidx, adata._vidx)]
+    rows, columns = (np.arange(size)[index] for size, index in zip(shape, indices, strict=True))
+    if not np.array_equal(rows, np.arange(shape[0])):
+        raise FileError(
+            f"adata is a view of observations of {path}, which are not read block by block. Pass "
+            f"adata.to_memory(), which reads the view into memory, or the whole object."
+        )
+    return columns
+
+
+def _matrix(file: Any, part: str, request: Request) -> tuple[Any, tuple[int, int]]:
+    """Return a matrix of the file, and its shape."""
     if part not in file:
         there = [*({"X"} & {*file}), *(f"layers/{name}" for name in sorted(file.get("layers", ())))]
         raise FileError(
             f"{request.path}: there is no {part!r}. Its matrices are {format_names(there)}. Read "
             f"HDF5 files that are not AnnData with {format_parameter('format', 'h5')}."
         )
-    return _member(file, part, request)
+    X = _member(file, part, request)
+    shape = tuple(map(int, X.shape if hasattr(X, "shape") else X.attrs.get("shape", ())))
+    if len(shape) != 2 or min(shape) < 1:
+        raise FileError(f"{request.path}: X has shape {shape}, expected 2D.")
+    return X, shape
 
 
 def _rows(
@@ -193,36 +238,40 @@ class CSRRows(Source):
 
 def _names(file: Any, count: int, request: Request) -> list[str]:
     """Return the names in var, made unique as AnnData does."""
-    var = _member(file, "var", request)
-    index = _member(var, _text(var.attrs.get("_index", "_index")), request)
-    names = [_text(value) for value in index[:]]
+    names = _index(file, "var", request)
     if len(names) != count:
         raise FileError(f"{request.path}: var has {len(names)} names, but X has {count} columns.")
-    twice = [name for name, n in Counter(names).items() if n > 1]
-    if twice:
-        warn(f"{request.path}: {len(twice)} names in var are not unique; numbers are appended.")
-        taken, numbers = set(names), count_from(1)
-        for name in twice:
-            for i in [i for i, other in enumerate(names) if other == name][1:]:
-                names[i] = next(x for x in (f"{name}-{k}" for k in numbers) if x not in taken)
+    names, repeated = unique_names(names)
+    if repeated:
+        warn(f"{request.path}: {repeated} names in var are not unique; numbers are appended.")
     return names
+
+
+def _index(file: Any, name: str, request: Request) -> list[str]:
+    """Return the names of the rows of obs or var."""
+    table = _member(file, name, request)
+    index = _column(table, _text(table.attrs.get("_index", "_index")), request)
+    return [_text(value) for value in index]
 
 
 def _obs(obs: Any, name: str, n: int, request: Request) -> Values:
     """Return a column of obs: numbers, texts or categories."""
     find_column(name, {key: i for i, key in enumerate(obs)}, request.path)
-    column = _member(obs, name, request)
-    if hasattr(column, "shape"):
-        values = np.asarray(column[:])
-    elif "codes" in column:
-        codes, categories = (_member(column, key, request)[:] for key in ("codes", "categories"))
-        values = _decode(codes, categories)
-    else:
-        values, mask = (_member(column, key, request)[:] for key in ("values", "mask"))
-        values = _decode(np.where(mask, -1, np.arange(len(values))), values)
+    values = _column(obs, name, request)
     if values.shape != (n,):
         raise FileError(f"{request.path}: {name!r} of obs has shape {values.shape}, not ({n},).")
     return values if values.dtype.kind in "fiub" else _texts(values)
+
+
+def _column(table: Any, name: str, request: Request) -> Values:
+    """Return the values of an array, of categories, or of an array with a mask."""
+    column = _member(table, name, request)
+    if hasattr(column, "shape"):
+        return np.asarray(column[:])
+    if "codes" in column:
+        return _decode(*(_column(column, key, request) for key in ("codes", "categories")))
+    values, mask = (_column(column, key, request) for key in ("values", "mask"))
+    return _decode(np.where(mask, -1, np.arange(len(values))), values)
 
 
 def _decode(codes: Values, categories: Values) -> Values:

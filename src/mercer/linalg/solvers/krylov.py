@@ -121,9 +121,9 @@ class KrylovBasis:
                     self._restart(k)
                 self.step(rng)
             full = self.m == self.N
-            if self.m >= k and (
-                full or step % self.operator.check_interval == 0 or self.m == self.width
-            ):
+            # A check costs less than the product with a wide block.
+            wide = self.width > self.operator.block
+            if self.m >= k and (full or wide or step % self.operator.check_interval == 0):
                 spectrum = self._spectrum(k)
                 # Float64 products must reach what the precision of the data allows.
                 least = self.operator.dtype if tol == 0 else self.dtype
